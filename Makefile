@@ -12,7 +12,7 @@ PY := $(BIN)/python
 INSTALL := $(PY) tools/packages.py install
 LOCK := requirements.lock
 BUNDLE := widgets/static/canvas.js
-BUNDLE_SOURCES := $(wildcard widgets/js/src/* widgets/js/*.mjs widgets/js/package*.json)
+BUNDLE_SOURCES := $(wildcard widgets/js/src/* widgets/js/src/inspect/* widgets/js/*.mjs widgets/js/package*.json)
 # Copied beside JupyterLab by the installation, an editable one too.
 LAB := $(wildcard widgets/lab/*.json widgets/lab/static/*)
 TESTS ?= tests
@@ -46,7 +46,9 @@ lint: $(VENV)/.for-test $(BUNDLE) ## ruff, mypy, import-linter, licences
 	$(call say,licences)
 	@$(PY) tools/audit.py
 
-js: $(VENV)/.for-test $(BUNDLE) ## the tests of the canvas that need no browser
+js: $(VENV)/.for-test $(BUNDLE) ## the types of the canvas, and its tests that need no browser
+	$(call say,tsc)
+	@$(PY) tools/bundle.py run types --silent
 	$(call say,node --test)
 	@said=$$($(PY) tools/bundle.py test --silent 2>&1) || { printf '%s\n' "$$said"; exit 1; }; \
 		printf '%s\n' "$$said" | grep -E '^. (tests|pass|fail) '

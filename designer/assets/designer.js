@@ -1,5 +1,6 @@
-/* What must be quick or must happen in the page: keeping the drawing, asking after a pause,
-   numbering commands, keys that work everywhere. Everything else is a callback in Python. */
+/* Behaviour of the page: what must be quick or can happen nowhere else, such as keeping the drawing,
+   asking after a pause, numbering commands, keys that work everywhere, what screen readers find.
+   Everything else is a callback in Python. */
 (function () {
   "use strict";
 
@@ -60,9 +61,9 @@
       /** Bring back the drawing that this page was left with. */
       async restore(home) {
         watchScheme();
-        const drawing = await window.topoloomDrawings.restore(home);
+        const drawing = await window.topoloomStorage.restore(home);
         restored = true;
-        window.topoloomKept.read(window.topoloomDrawings.key(home)).then((data) => {
+        window.topoloomStorage.readResult(home).then((data) => {
           if (data) window.dash_clientside.set_props("kept", { data });
         });
         if (!drawing || JSON.stringify(drawing) === JSON.stringify(home.drawing)) return [no(), no()];
@@ -81,7 +82,7 @@
       /** Keep the drawing in the browser; show its name and what it has. */
       keep(drawing, home) {
         if (!drawing) return [no(), no()];
-        if (restored) window.topoloomDrawings.keep(drawing, home);
+        if (restored) window.topoloomStorage.keep(drawing, home);
         const { name } = drawing.topology;
         if (name !== named) ours.add(name);
         named = name;
@@ -92,8 +93,7 @@
       keepResult(result, summary, course, home) {
         const value = result && { result, asked: summary?.asked ?? null, course };
         if (!restored) return;
-        const { key, keys } = window.topoloomDrawings;
-        window.topoloomKept.write(key(home), value, keys());
+        window.topoloomStorage.writeResult(value, home);
       },
 
       rename(name, drawing) {
@@ -280,7 +280,7 @@
     );
   };
 
-  /** Charts are drawn in Python, so they are told when the page turns dark or light. */
+  /** Charts are drawn in Python, so the server hears when the page turns dark or light. */
   const root = document.documentElement;
   let scheme = null;
   const tellScheme = () => {
@@ -334,5 +334,68 @@
       pressSolve();
       event.preventDefault();
     }
+  });
+
+  // ---- what components of others leave out for screen readers: set where it is missing ----------
+
+  /** Attributes that say of a button that it opens something. */
+  const OPENS = ["aria-haspopup", "aria-expanded", "aria-controls"];
+
+  /** A menu's target is wrapped in a box that has what belongs to its button. */
+  function mendMenus(root) {
+    for (const box of root.querySelectorAll('div[id^="mantine-"][id$="-target"]:not([role])')) {
+      const button = box.querySelector("button");
+      if (!button) continue;
+      for (const name of OPENS) {
+        if (!box.hasAttribute(name)) continue;
+        button.setAttribute(name, box.getAttribute(name));
+        box.removeAttribute(name);
+      }
+    }
+  }
+
+  /** An upload's field is opened by the button around it and is never seen. */
+  function mendUploads(root) {
+    for (const field of root.querySelectorAll('input[type="file"]:not([aria-label])')) {
+      const button = field.parentElement?.querySelector("button");
+      field.setAttribute("aria-label", button?.getAttribute("aria-label") ?? button?.textContent ?? "File");
+    }
+  }
+
+  /** What a menu focuses first, before an arrow chooses an item, belongs to none of its roles. */
+  function mendPlaceholders(root) {
+    for (const place of root.querySelectorAll('[role="menu"] > div[tabindex]:not([role])')) {
+      place.setAttribute("role", "group");
+    }
+  }
+
+  /** The arrows of a pager are pictures without words. */
+  function mendPagers(root) {
+    for (const pager of root.querySelectorAll(".mantine-Pagination-root")) {
+      const arrows = [...pager.querySelectorAll("button")].filter((each) => !each.textContent.trim());
+      const words = arrows.length > 2
+        ? ["First page", "Previous page", "Next page", "Last page"]
+        : ["Previous page", "Next page"];
+      arrows.forEach((arrow, i) => {
+        if (arrow.getAttribute("aria-label") !== words[i]) arrow.setAttribute("aria-label", words[i]);
+      });
+    }
+  }
+
+  let mending = false;
+  function mend() {
+    if (mending) return;
+    mending = true;
+    requestAnimationFrame(() => {
+      mending = false;
+      mendMenus(document);
+      mendUploads(document);
+      mendPlaceholders(document);
+      mendPagers(document);
+    });
+  }
+
+  new MutationObserver(mend).observe(document.documentElement, {
+    subtree: true, childList: true, attributes: true, attributeFilter: OPENS,
   });
 })();

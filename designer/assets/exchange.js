@@ -1,5 +1,6 @@
-/* Files in and out: what is kept of a file while the user is asked about it, files that are
-   dropped from the desktop, text for the clipboard. */
+/* Exchange of clusters: files that are chosen or dropped, text for the clipboard, and links, whose
+   fragment holds a cluster and the question about it. Browsers keep the fragment to themselves; the
+   page gives it to the designer that it came from, which reads it as any file. */
 (function () {
   "use strict";
 
@@ -7,15 +8,14 @@
   const MOST_BYTES = 40_000_000; // as the server has it
   const set = (id, props) => window.dash_clientside.set_props(id, props);
 
-  const refuse = (message) =>
+  const notify = (title, message, { color = "teal", autoClose = 6000 } = {}) =>
     set("notifications", {
       sendNotifications: [
-        {
-          action: "show", id: `drop-${Date.now()}`, title: "Cannot open", message,
-          color: "orange", autoClose: 20_000, withBorder: true,
-        },
+        { action: "show", id: `exchange-${Date.now()}`, title, message, color, autoClose, withBorder: true },
       ],
     });
+
+  const refuse = (message) => notify("Cannot open", message, { color: "orange", autoClose: 20_000 });
 
   /** What was pressed, if it was a user who did: a card that was drawn anew brings new buttons. */
   const pressed = () => {
@@ -58,7 +58,7 @@
         return asked && file ? { ...file, act: asked["import-do"] } : no();
       },
 
-      /** What is asked or told anew takes the focus, since the button that had it is gone. */
+      /** A new question or message takes the focus, since the button that had it is gone. */
       shown() {
         setTimeout(() => document.querySelector("#import-body [data-autofocus]")?.focus(), 80);
       },
@@ -71,24 +71,15 @@
       /** Put a text on the clipboard, or into a file where the browser does not let us. */
       copied(copy) {
         if (!copy) return;
-        const told = (title, message) =>
-          set("notifications", {
-            sendNotifications: [
-              {
-                action: "show", id: `copy-${Date.now()}`, title, message,
-                color: "teal", autoClose: 6000, withBorder: true,
-              },
-            ],
-          });
-        const kept = copy.lost ? ` Not kept: ${copy.lost}.` : "";
+        const lost = copy.lost ? ` Not kept: ${copy.lost}.` : "";
         const fallback = () => {
           set("download", { data: { content: copy.text, filename: copy.filename } });
-          told("Downloaded", `The browser keeps its clipboard to itself, so that it is a file.${kept}`);
+          notify("Downloaded", `The browser keeps its clipboard to itself, so that it is a file.${lost}`);
         };
         if (!navigator.clipboard) return fallback();
         navigator.clipboard
           .writeText(copy.text)
-          .then(() => told("Copied", `${copy.what} is on the clipboard.${kept}`), fallback);
+          .then(() => notify("Copied", `${copy.what} is on the clipboard.${lost}`), fallback);
       },
     },
   });
@@ -160,5 +151,74 @@
     const files = [...event.dataTransfer.files];
     if (files.length > 1) refuse(`${files.length} files were dropped; drop them one after the other.`);
     else if (files.length) take(files[0]);
+  });
+
+  /* Links ------------------------------------------------------------------------------------- */
+
+  /** What stands behind "#t=", or nothing. */
+  const fragment = () => (location.hash.startsWith("#t=") ? location.hash.slice(3) : "");
+
+  let open = fragment();
+  let before = ""; // what was open when a link was pasted
+
+  /** Whether the page was here before with this link, so that what became of it comes back. */
+  const again = () => {
+    const [{ type } = {}] = performance.getEntriesByType("navigation");
+    return type === "reload" || type === "back_forward";
+  };
+
+  window.topoloomLink = {
+    /** The link that is open: its drawing is kept apart from the user's own. */
+    get text() {
+      return open;
+    },
+  };
+
+  window.dash_clientside = Object.assign({}, window.dash_clientside, {
+    share: {
+      /** The page is there: hand on its link, unless it only comes back. */
+      async opened(home) {
+        if (!open || (again() && (await window.topoloomStorage.has(home)))) return no();
+        return { fragment: open, n: Date.now() };
+      },
+
+      /** It is none: the page goes on with what was there, and brings that back. */
+      refused(link, home) {
+        if (link !== open) return;
+        open = before;
+        history.replaceState(null, "", `${location.pathname}${location.search}${open && `#t=${open}`}`);
+        set("home-drawing", { data: { ...home } }); // not as an output, which would be a circle
+      },
+
+      /** Put the link on the clipboard, or into the address bar where the browser does not let us. */
+      copied(copy) {
+        if (!copy) return;
+        const hash = `#t=${copy.fragment}`;
+        const lost = copy.lost ? ` Not kept: ${copy.lost}.` : "";
+        const size = `${copy.fragment.length.toLocaleString("en")} letters`;
+        const holds = `It holds the drawing and the question in ${size}; whoever opens it needs a designer there.${lost}`;
+        const fallback = () => {
+          open = copy.fragment;
+          history.replaceState(null, "", hash);
+          notify("The link is in the address bar", `The browser keeps its clipboard to itself. ${holds}`);
+        };
+        if (!navigator.clipboard) return fallback();
+        const link = `${location.origin}${location.pathname}${location.search}${hash}`;
+        navigator.clipboard.writeText(link).then(() => notify("Link copied", holds), fallback);
+      },
+    },
+  });
+
+  // A button of a notification, which has no callbacks of its own.
+  document.addEventListener("click", ({ target }) => {
+    if (target.closest?.(".ds-share-file")) set("link-file", { data: Date.now() });
+  });
+
+  // A link that is pasted over the address of this page.
+  window.addEventListener("hashchange", () => {
+    const next = fragment();
+    if (!next || next === open) return;
+    [before, open] = [open, next];
+    set("linked", { data: { fragment: next, n: Date.now() } });
   });
 })();

@@ -1,5 +1,5 @@
-/* The way to the server: a question waits while the server is away and is asked when it is back, and
-   one that the server refuses is told in its words. */
+/* Requests to the server: one waits while the server is away and is sent when it is back, and
+   one that the server refuses is shown in its words. */
 (function () {
   "use strict";
 
@@ -11,7 +11,7 @@
   /** Dash takes this for an answer that changes nothing. */
   const nothing = () => new Response(null, { status: 204 });
 
-  const told = (id, title, message, more = {}) =>
+  const notify = (id, title, message, more = {}) =>
     window.dash_clientside.set_props("notifications", {
       sendNotifications: [
         {
@@ -32,13 +32,13 @@
   };
 
   /** Wait for the server; all questions wait for it together. */
-  const waited = () => {
+  const untilBack = () => {
     back ??= (async () => {
       // What was only a question that got lost on its way is nobody's concern.
       let away = false;
       while (!(await alive())) {
         if (!away) {
-          told("server", "The server does not answer",
+          notify("server", "The server does not answer",
             "What you draw stays in this browser; the page goes on when the server is back.",
             { autoClose: false });
         }
@@ -46,7 +46,7 @@
         await new Promise((done) => setTimeout(done, AGAIN));
       }
       if (away) {
-        told("server", "The server is back", "The page goes on.",
+        notify("server", "The server is back", "The page goes on.",
           { action: "update", color: "teal", autoClose: 6000 });
       }
       back = null;
@@ -56,7 +56,7 @@
 
   const refuse = async (answer) => {
     const words = (await answer.text()).trim();
-    told(`refused-${answer.status}`, "The server did not take this", words || `It says ${answer.status}.`);
+    notify(`refused-${answer.status}`, "The server did not take this", words || `It says ${answer.status}.`);
     return nothing();
   };
 
@@ -68,7 +68,7 @@
         return answer.ok ? answer : await refuse(answer);
       } catch (error) {
         if (turn === 2) throw error;
-        await waited();
+        await untilBack();
       }
     }
   };
@@ -76,7 +76,7 @@
   window.fetch = (what, how) => {
     if (!String(what?.url ?? what).includes(ASK)) return send(what, how);
     if ((how?.body?.length ?? 0) > MOST) {
-      told("too-large", "The server did not take this",
+      notify("too-large", "The server did not take this",
         `This is too large for the server: a question has ${MOST / 2 ** 20} MiB at most.`);
       return Promise.resolve(nothing());
     }

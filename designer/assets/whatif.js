@@ -16,7 +16,7 @@
 
   const between = (value, low, high) => Math.min(high, Math.max(low, value));
   const digits = (value, many) => Number(value.toPrecision(many));
-  const UNITS = { bandwidth: "GB/s", alpha: "µs", count: "" };
+  const KINDS = { bandwidth: "bandwidth", alpha: "latency", count: "count" };
 
   /** The number at a place of a slider: three digits, in the middle what it is today. */
   const numberAt = (place, low, high) => {
@@ -34,9 +34,8 @@
   const STEPS = [1, 1.25, 1.6, 2, 2.5, 3.2, 4, 5, 6.4, 8];
   const sizeAt = (place) => {
     const tenth = Math.round(place * 10);
-    const bytes = STEPS[tenth % 10] * 10 ** Math.floor(tenth / 10);
-    const unit = Math.floor(Math.log10(bytes) / 3);
-    return `${digits(bytes / 1000 ** unit, 6)} ${["B", "KB", "MB", "GB"][unit]}`;
+    const bytes = Math.round(STEPS[tenth % 10] * 10 ** Math.floor(tenth / 10));
+    return window.topoloomQuantity.written(bytes, "size");
   };
 
   const bytesOf = (words) =>
@@ -82,7 +81,7 @@
         const now = moved ? (count ? slide : numberAt(slide, low, high)) : value;
         if (typeof now !== "number") return [no(), no(), no(), no()];
         const place = count ? now : now > 0 ? Math.log2(now) : low;
-        const spoken = { thumb: { "aria-valuetext": `${now} ${UNITS[id.what]}`.trim() } };
+        const spoken = { thumb: { "aria-valuetext": window.topoloomQuantity.written(now, KINDS[id.what]) } };
         return [
           moved ? no() : between(place, low, high),
           moved ? now : no(),

@@ -72,7 +72,7 @@ def test_a_chunk_is_followed_from_its_bar_its_token_and_its_cell(inspector: Any)
     foot = drawer(film).get_by_role("status")
     film.do("seek", time=10)
     before = film.ask(VIEW)
-    first = film.ask("c.canvas.inspector.plan.wayOf(0)[0].i")
+    first = film.ask("c.canvas.inspector.plan.pathOf(0)[0].i")
     critical = film.ask("[...c.canvas.inspector.plan.critical.keys()]")
     assert len(critical) == 3
     assert min(film.page.evaluate(WHITE, send) for send in critical) > 10

@@ -17,6 +17,9 @@ WRITTEN = {
     "duration": text.duration,
     "bytes": text.size,
     "bandwidth": lambda value: f"{text.bandwidth(value)} ({text.gigabits(value)})",
+    "digits": text.digits,
+    "share": text.share,
+    "short": lambda values: text.number(*values),
     "moment": lambda values: text.moment(*values),
 }
 

@@ -106,7 +106,9 @@ class _Raster:
         right = min(width - 2, math.floor((box.x2 - self.x) / self.cell - 0.5))
         top = max(1, math.ceil((box.y1 - self.y) / self.cell - 0.5))
         bottom = min(height - 2, math.floor((box.y2 - self.y) / self.cell - 0.5))
-        self.cells[top : bottom + 1, left : right + 1] = value
+        # A box beside the raster ends before it begins, which a slice would count from the far end.
+        if right >= left and bottom >= top:
+            self.cells[top : bottom + 1, left : right + 1] = value
 
     def line(self, p: Point, q: Point) -> None:
         """Fill a corridor from point to point."""
@@ -126,9 +128,15 @@ class _Raster:
             (self.cells[2:, 1:-1], (1, 1), (0, 1)),
             (self.cells[1:-1, :-2], (0, 1), (0, 0)),
         )
-        for beside, (i, j), (k, m) in sides:
-            for row, column in np.argwhere(inner & ~beside) + 1:
-                ways[int(column) + i, int(row) + j].append((int(column) + k, int(row) + m))
+        edges = [
+            (int(row) + 1, int(column) + 1, side)
+            for side, (beside, _, _) in enumerate(sides)
+            for row, column in np.argwhere(inner & ~beside)
+        ]
+        # Cell by cell, as the canvas walks: where two cells touch at a corner it matters.
+        for row, column, side in sorted(edges):
+            _, (i, j), (k, m) = sides[side]
+            ways[column + i, row + j].append((column + k, row + m))
         loops = []
         for start in list(ways):
             while ways[start]:
@@ -202,14 +210,14 @@ class Region:
                 without.append(stage.boxes[each.name])
             elif each.host is None or each.host in split:
                 within.append(stage.boxes[each.name])
-        for host, box in stage.hosts.items():
-            if host not in split:
-                within.append(Rect(box.x1, box.y1 - _NAMES, box.x2, box.y2))
         for group in stage.groups:
             # One that is cut in two is on neither side.
             count = sum(each.name in inside for each in group.members)
             if count in (0, len(group.members)):
                 (within if count else without).append(stage.boxes[group.key])
+        for host, box in stage.hosts.items():
+            if host not in split:
+                within.append(Rect(box.x1, box.y1 - _NAMES, box.x2, box.y2))
         return outline(within, without)
 
     @cached_property

@@ -5,7 +5,7 @@ as its player does (`widgets/js/src/{buffers,player}.js`).
 
 What a plan adds to a drawing at a time: cells that fill up, dots that travel along the links.
 
-As on the canvas (`widgets/js/src/{cells,tokens}.js`).
+As on the canvas (`widgets/js/src/{buffers,tokens}.js`).
 """
 
 from __future__ import annotations

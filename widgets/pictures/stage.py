@@ -3,7 +3,7 @@
 Sizes and bends are the canvas's (`widgets/js/src/{model,elements,stage}.js`); a link with its
 opposite is one line.
 
-Large drawings are folded as on the canvas (`widgets/js/src/{folded,compactor}.js`).
+Large drawings are folded as on the canvas (`widgets/js/src/folding.js`).
 
 A folded host is one box, switches that serve the same hosts are one too, and the room that this
 frees is closed: each axis is mapped by its own rising function, so what is left of or above
@@ -84,9 +84,7 @@ class Group:
 
 
 def groups_of(topology: Topology) -> tuple[Group, ...]:
-    """Return what is folded of a topology: nothing of one that is small or has no hosts."""
-    if len(topology.devices) <= MOST_DEVICES:
-        return ()
+    """Return what can be folded of a topology: nothing of one that has no hosts."""
     hosts: dict[str, list[Device]] = {}
     for each in topology.devices:
         if each.host is not None:
@@ -162,12 +160,19 @@ def compacted(
     """
     whole = {g.key: around([boxes[each.name] for each in g.members]) for g in groups}
     folded = [whole[g.key].grown(_PADDING) for g in groups if g.host is not None]
-    kept = [boxes[each.name] for each in devices]
+    inside: dict[str, list[Rect]] = defaultdict(list)
+    for each in devices:
+        if each.host is not None:
+            inside[each.host].append(boxes[each.name])
+    opened = [around(rects).grown(_PADDING) for rects in inside.values()]
+    single = [boxes[each.name] for each in devices if each.host is None]
     rows = [_box(whole[g.key].middle, GROUP) for g in groups if g.host is None]
     inf = float("inf")
-    across = _Axis([(r.x1, r.x2, _SLOT[0]) for r in folded])
+    across = _Axis([(r.x1, r.x2, _SLOT[0]) for r in folded] + [(r.x1, r.x2, inf) for r in opened])
+    # Rows of switches need their height; their width they get by standing apart.
     down = _Axis(
-        [(r.y1, r.y2, _SLOT[1]) for r in folded] + [(r.y1, r.y2, inf) for r in (*kept, *rows)]
+        [(r.y1, r.y2, _SLOT[1]) for r in folded]
+        + [(r.y1, r.y2, inf) for r in (*opened, *single, *rows)]
     )
     found = {}
     for g in groups:
@@ -178,7 +183,7 @@ def compacted(
         box = boxes[each.name]
         x, y = box.middle
         found[each.name] = _box((across.at(x), down.at(y)), (box.width, box.height))
-    return _spread(found, boxes)
+    return _spread(found, {each.name: boxes[each.name] for each in devices if each.host is None})
 
 
 def _box(middle: Point, size: tuple[float, float]) -> Rect:
@@ -186,23 +191,24 @@ def _box(middle: Point, size: tuple[float, float]) -> Rect:
     return Rect(x - width / 2, y - height / 2, x + width / 2, y + height / 2)
 
 
-def _spread(found: dict[str, Rect], boxes: Mapping[str, Rect]) -> dict[str, Rect]:
-    """Let devices of a row that came to overlap stand beside each other."""
+def _spread(found: dict[str, Rect], loose: Mapping[str, Rect]) -> dict[str, Rect]:
+    """Let the switches of a row that has become too short stand apart."""
     rows: dict[float, list[str]] = defaultdict(list)
-    for name in found:
-        if name in boxes:
-            rows[boxes[name].middle[1]].append(name)
+    for name, box in loose.items():
+        rows[box.middle[1]].append(name)
     for row in rows.values():
-        row.sort(key=lambda name: boxes[name].x1)
-        if not any(found[a].x2 > found[b].x1 for a, b in itertools.pairwise(row)):
+        row.sort(key=lambda name: loose[name].middle[0])
+        need = {name: found[name].width + _APART for name in row}
+        if all(
+            found[b].middle[0] - found[a].middle[0] >= (need[a] + need[b]) / 2 - 1
+            for a, b in itertools.pairwise(row)
+        ):
             continue
-        wide = sum(found[name].width + _APART for name in row)
-        left = sum(found[name].middle[0] for name in row) / len(row) - wide / 2
+        left = sum(found[name].middle[0] for name in row) / len(row) - sum(need.values()) / 2
         for name in row:
             box = found[name]
-            left += box.width + _APART
-            x = left - _APART / 2 - box.width / 2
-            found[name] = _box((x, box.middle[1]), (box.width, box.height))
+            found[name] = _box((left + need[name] / 2, box.middle[1]), (box.width, box.height))
+            left += need[name]
     return found
 
 
@@ -296,7 +302,7 @@ class Stage:
             (x, y), (width, height) = known[each.name], SIZES[each.kind]
             x, y = (max(-_FARTHEST, min(_FARTHEST, value)) for value in (x, y))
             boxes[each.name] = Rect(x - width / 2, y - height / 2, x + width / 2, y + height / 2)
-        groups = groups_of(topology)
+        groups = groups_of(topology) if len(topology.devices) > MOST_DEVICES else ()
         if groups:
             inside = {each.name for group in groups for each in group.members}
             shown = [each for each in topology.devices if each.name not in inside]
@@ -374,7 +380,10 @@ def _lines(
         lines.append(line)
     if len(pairs) + len(boxes) > _MOST_COVERED:
         return tuple(lines)
-    return tuple(replace(line, covered=_covered(line, boxes)) for line in lines)
+    return tuple(
+        replace(line, covered=_covered(line, boxes, ends))
+        for line, ends in zip(lines, pairs, strict=True)
+    )
 
 
 def _title(links: list[Link], carries: Mapping[Ends, bool]) -> str:
@@ -399,14 +408,7 @@ def _width(links: list[Link], carries: Mapping[Ends, bool]) -> float:
     return min(7.0, 1.3 + math.log2(1 + _strongest(links, carries) / 20))
 
 
-def _covered(line: Line, boxes: Mapping[str, Rect]) -> tuple[bool, ...]:
-    points = line.curve.points
-    reach = around([Rect(x, y, x, y) for x, y in points]).grown(1.0)
-    (ax, ay), (bx, by) = line.curve.a, line.curve.b
-    crossed = [
-        box
-        for box in boxes.values()
-        # The two ends of a line lie on the borders of its own boxes.
-        if box.meets(reach) and not any(box.grown(1e-6).has(p) for p in ((ax, ay), (bx, by)))
-    ]
+def _covered(line: Line, boxes: Mapping[str, Rect], ends: Ends) -> tuple[bool, ...]:
+    reach = around([Rect(x, y, x, y) for x, y in line.curve.points]).grown(1.0)
+    crossed = [box for name, box in boxes.items() if name not in ends and box.meets(reach)]
     return covered(line.curve, crossed) if crossed else ()

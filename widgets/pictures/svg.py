@@ -1,6 +1,6 @@
 """A picture as SVG text: nothing is asked of anybody, and every device and link is named.
 
-Colours as on the canvas (`widgets/js/src/palette.js`), and one look more for print.
+Colours as on the canvas (`widgets/js/src/style.js`), and one look more for print.
 
 Identity by the palette of Okabe and Ito, "Color Universal Design" (2008), safe for colour-blind
 readers; vermillion is kept for bottlenecks alone.

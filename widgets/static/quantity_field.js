@@ -1,7 +1,7 @@
 /**
  * A field for a quantity with its unit, as a Dash component: it says beside itself what it has
  * understood, marks what it refuses, and changes no value silently. Its value is the number in the
- * unit of its kind, the text itself where that is kept as typed, or nothing where it is empty.
+ * unit of its kind, the text itself where that stays as typed, or nothing where it is empty.
  */
 (function () {
   "use strict";
@@ -18,22 +18,22 @@
 
   /** What stands in a field: a value, why it is none, and what is said beside it. */
   const readField = (text, { kind, what, least, above, most, optional, factors }) => {
-    if (!text.trim() && optional) return { value: "", told: "" };
+    if (!text.trim() && optional) return { value: "", remark: "" };
     const times = factors && /^(.*)[x×]$/i.exec(text.trim());
-    if (times) return { told: "", ...parse(times[1], { kind: "number", what, above: 0 }) };
+    if (times) return { remark: "", ...parse(times[1], { kind: "number", what, above: 0 }) };
     const found = parse(text, { kind, what, least, above, most });
-    return found.trouble ? found : { ...found, told: understood(text, found.value, kind) };
+    return found.trouble ? found : { ...found, remark: understood(text, found.value, kind) };
   };
 
   /** What stands around the input: who names it, and what describes it. */
-  function frame({ id, label, description, prefix, size, className, style }, input, told, parts) {
+  function frame({ id, label, description, prefix, size, className, style }, input, remark, parts) {
     return h(
       "div",
       { className: `tl-field ${className ?? ""}`, style, "data-size": size ?? "xs" },
       label && h("label", { htmlFor: id, className: "tl-field-label" }, label),
       description && h("div", { id: parts.description, className: "tl-field-note" }, description),
       h("div", { className: "tl-field-box" }, prefix && h("span", { className: "ds-prefix" }, prefix), input),
-      h("div", { id: parts.told, className: "tl-field-told", "data-wrong": told.wrong || undefined }, told.words),
+      h("div", { id: parts.remark, className: "tl-field-told", "data-wrong": remark.wrong || undefined }, remark.words),
     );
   }
 
@@ -43,11 +43,11 @@
     const timer = useRef(0);
     // What is typed stands until the value changes under it, or it is about something else.
     const [now, setNow] = useState(null);
-    const kept = now && Object.is(now.of, value) && now.subject === subject ? now : null;
-    const text = kept?.text ?? shown(value, kind);
+    const typing = now && Object.is(now.of, value) && now.subject === subject ? now : null;
+    const text = typing?.text ?? shown(value, kind);
     const found = readField(text, props);
     // Half of a unit is no mistake yet: what is refused is said after a pause.
-    const wrong = Boolean(found.trouble) && (kept ? kept.settled : !none(value));
+    const wrong = Boolean(found.trouble) && (typing ? typing.settled : !none(value));
     useEffect(() => () => clearTimeout(timer.current), []);
 
     const put = (next, settled) => setNow({ text: next, of: value, subject, edited: true, settled });
@@ -63,7 +63,7 @@
       }
       const tidy = done && !read.trouble && !verbatim ? shown(next, kind) : typed;
       setNow({
-        text: tidy, of: next, subject, edited: !done, settled: true, told: done ? read.told : undefined,
+        text: tidy, of: next, subject, edited: !done, settled: true, remark: done ? read.remark : undefined,
       });
       if (!Object.is(next, value) && !(none(next) && none(value))) setProps({ value: next });
     };
@@ -75,20 +75,20 @@
       timer.current = setTimeout(() => (debounce ? commit(typed, false) : put(typed, true)), debounce || PAUSE);
     };
     const leave = ({ target }) => {
-      if (kept?.edited) commit(target.value, true);
+      if (typing?.edited) commit(target.value, true);
     };
     const onKeyDown = (event) => {
       if (event.key === "Enter") leave(event);
-      if (event.key === "Escape" && kept?.edited) {
+      if (event.key === "Escape" && typing?.edited) {
         clearTimeout(timer.current);
         setNow(null);
         event.stopPropagation();
       }
     };
 
-    const parts = { told: `${name}-told`, description: `${name}-note` };
-    const words = wrong ? sentence(found.trouble) : (kept?.told ?? (kept?.edited ? found.told : ""));
-    const described = [props.description && parts.description, words && parts.told].filter(Boolean);
+    const parts = { remark: `${name}-told`, description: `${name}-note` };
+    const words = wrong ? sentence(found.trouble) : (typing?.remark ?? (typing?.edited ? found.remark : ""));
+    const described = [props.description && parts.description, words && parts.remark].filter(Boolean);
     const input = h("input", {
       id, type: "text", value: text, onChange, onBlur: leave, onKeyDown,
       placeholder: props.placeholder, disabled: props.disabled, title: props.title,

@@ -19,7 +19,11 @@ export const rectsOf = ({ topology, positions }) =>
       .map((d) => [d.name, rectAt(positions[d.name], d.kind)]),
   );
 
-/** Box of each host around its devices. @param {Map<string, Rect>} rects of the devices @returns {Map<string, Rect>} */
+/**
+ * Box of each host around its devices.
+ * @param {{devices: import("./types.js").Device[]}} shown @param {Map<string, Rect>} rects of the devices
+ * @returns {Map<string, Rect>}
+ */
 export function hostRects({ devices }, rects) {
   const inside = new Map();
   for (const { name, host } of devices) {
@@ -40,6 +44,7 @@ export function placeMissing(drawing) {
   const alone = missing.filter((d) => d.host === null);
   const hosts = new Map(missing.filter((d) => d.host !== null).map((d) => [d.host, []]));
   for (const d of missing) hosts.get(d.host)?.push(d);
+  /** @type {Record<string, [number, number]>} */
   const to = {};
   let x = known ? known.x2 + STEP.x : 0;
   const top = known ? known.y1 : 0;
@@ -103,6 +108,7 @@ export function freeSpot(near, kind, taken) {
 
 /** Steps on the square ring around the middle, to the right and below first. */
 function ringOf(ring) {
+  /** @type {[number, number][]} */
   const steps = [];
   for (let j = -ring; j <= ring; j++) {
     for (let i = -ring; i <= ring; i++) {
@@ -138,6 +144,7 @@ export function align(drawing, selection, how) {
   if (!shift) {
     throw new EditError(`cannot align ${how}; ways are ${Object.keys(SHIFTS).join(", ")}, distribute_x, distribute_y`);
   }
+  /** @type {Record<string, [number, number]>} */
   const to = {};
   for (const { names, rect } of units) {
     const [dx, dy] = shift(rect, all);

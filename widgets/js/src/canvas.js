@@ -7,27 +7,23 @@ import { placeMissing } from "./arrange.js";
 import { run } from "./commands.js";
 import { CutView } from "./cuts.js";
 import { h } from "./dom.js";
-import { Gestures } from "./gestures.js";
-import { filmOf } from "./film.js";
 import { Folding } from "./folding.js";
-import { Frames } from "./frames.js";
-import { History } from "./history.js";
+import { Gestures } from "./gestures.js";
 import { follow, testHandle } from "./host.js";
 import inspectCss from "./inspect/inspect.css";
 import { Inspector } from "./inspect/inspector.js";
 import { Keyboard } from "./keyboard.js";
-import { signature, wholeDrawing } from "./model.js";
 import { MarkView } from "./marks.js";
+import { History, signature, wholeDrawing } from "./model.js";
 import { Overlay } from "./overlay.js";
-import { THEMES, pageTheme } from "./palette.js";
 import { Panels } from "./panels.js";
-import { Clock } from "./player.js";
+import { Clock, filmOf } from "./player.js";
 import { SketchView } from "./sketch.js";
 import { Stage } from "./stage.js";
-import { Takes } from "./takes.js";
 import css from "./style.css";
+import { THEMES, pageTheme } from "./style.js";
 import { Timeline } from "./timeline.js";
-import { Transport } from "./transport.js";
+import { Frames, Incumbents, Transport } from "./transport.js";
 
 const same = (a, b) => a === b || JSON.stringify(a) === JSON.stringify(b);
 
@@ -48,6 +44,15 @@ export class Canvas {
     this.playback = null;
     /** @type {string | null} */
     this.sceneSignature = null;
+    /** @type {import("./buffers.js").Buffers | null} */
+    this.buffers = null;
+    /** Names of the ranks of the scene, and the colours of its origins and its chunks. @type {string[]} */
+    this.sceneRanks = [];
+    /** @type {string[]} */
+    this.originColors = [];
+    /** @type {string[]} */
+    this.chunkColors = [];
+    /** @type {Clock | import("./pair_time.js").Hand} */
     this.clock = new Clock(0, 1);
     this.clipboard = { what: null, pasted: 0 };
     this.sceneNumber = 0;
@@ -89,9 +94,9 @@ export class Canvas {
     this.inspector = new Inspector(this);
     this.overlay = new Overlay(this);
     this.timeline = new Timeline(this);
-    this.takes = new Takes(this, { load: (how) => this.#loadScene(how), report: () => this.transport.report() });
+    this.incumbents = new Incumbents(this, { load: (how) => this.#loadScene(how), report: () => this.transport.report() });
     const { regions, borders, cells, tokens } = this.overlay.layers;
-    this.dom.stage.append(regions, graph, borders, cells, tokens, ...this.panels.elements, this.markView.element, this.folding.element, this.takes.element);
+    this.dom.stage.append(regions, graph, borders, cells, tokens, ...this.panels.elements, this.markView.element, this.folding.element, this.incumbents.element);
     root.append(h("style", {}, css + inspectCss), this.dom.stage, this.inspector.element, this.timeline.element, live);
     root.style.height = this.model.get("height") || "100%";
     el.append(root);
@@ -108,7 +113,7 @@ export class Canvas {
   #listeners() {
     return {
       drawing: () => this.#onDrawing(),
-      scene: () => this.takes.arrived(),
+      scene: () => this.incumbents.arrived(),
       cuts: () => this.#cutsChanged(),
       marks: () => this.#marksChanged(),
       sketch: () => this.#sketchChanged(),
@@ -273,7 +278,7 @@ export class Canvas {
   #loadScene({ autoplay }) {
     const { speed } = this.clock;
     this.sceneNumber += 1;
-    this.takes.reset();
+    this.incumbents.reset();
     Object.assign(this, filmOf(this.model.get("scene")));
     this.clock.seek(this.model.get("time") ?? 0);
     this.clock.speed = speed;
@@ -332,7 +337,7 @@ export class Canvas {
 
   /** Lines that are not looked at, or not marked, step back. */
   refade() {
-    this.stage?.fade(this.inspector.way.faded ?? this.markView.faded);
+    this.stage?.fade(this.inspector.path.faded ?? this.markView.faded);
   }
 
   /** @param {boolean} on */

@@ -67,7 +67,7 @@ export function paste(drawing, clip, [dx, dy]) {
     limits: clip.topology.limits.map((l) => ({
       ...l,
       name: limitNames.get(l.name),
-      links: l.links.map(([src, dst]) => [to(src), to(dst)]),
+      links: l.links.map(([src, dst]) => /** @type {[string, string]} */ ([to(src), to(dst)])),
     })),
   };
   const places = Object.entries(clip.positions).map(([name, [x, y]]) => [to(name), [x + dx, y + dy]]);

@@ -100,6 +100,7 @@ function selectAll(canvas) {
 
 /** @param {Canvas} canvas */
 function nudge(canvas, { dx = 0, dy = 0 }) {
+  /** @type {Record<string, [number, number]>} */
   const to = {};
   for (const name of chosenDevices(canvas)) {
     const [x, y] = canvas.drawing.positions[name];
@@ -117,7 +118,7 @@ function editLinks(canvas, { links = chosenLinks(canvas), values, both = true })
 }
 
 /** @type {Record<string, (canvas: Canvas, args: any) => unknown>} */
-export const COMMANDS = {
+const COMMANDS = {
   select: (canvas, args) => {
     if (args.devices || args.links || args.hosts) canvas.select(args);
     else canvas.setMode("select");
@@ -176,7 +177,7 @@ export const COMMANDS = {
   step: (canvas, { by = 1 }) => canvas.transport.step(by),
   seek: (canvas, { time }) => canvas.transport.seek(time),
   speed: (canvas, { value }) => canvas.transport.setSpeed(value),
-  newest: (canvas) => canvas.takes.showNewest(),
+  newest: (canvas) => canvas.incumbents.showNewest(),
   heat: (canvas, { on = !canvas.heat }) => canvas.setHeat(on),
   log: (canvas, { on }) => canvas.panels.showLog(on),
   inspect: (canvas, { on = !canvas.inspector.open }) => canvas.inspector.show(on),

@@ -1,9 +1,9 @@
 /** Bottleneck cuts: a glowing region around the devices inside, with a label at its border. */
 
 import { h } from "./dom.js";
-import { hullRect, overlap } from "./geometry.js";
+import { hullRect, overlap, rectOf } from "./geometry.js";
 import { endsKey } from "./model.js";
-import { outline } from "./region.js";
+import { regionOf } from "./region.js";
 
 const LABEL_HEIGHT = 28;
 
@@ -91,37 +91,12 @@ export class CutView {
     ctx.shadowBlur = 0;
   }
 
-  /**
-   * The side with fewer devices is outlined: a cut is the same from both. A whole host counts as
-   * its box with the name above it.
-   */
   #outlines(cut) {
     const { stage, drawing, shown } = this.canvas;
-    const named = new Set(cut.inside);
-    const all = drawing.topology.devices.map((d) => d.name);
-    const others = all.filter((name) => !named.has(name));
-    const inside = others.length && others.length < all.length - others.length ? new Set(others) : named;
-    const outsideHosts = new Set(
-      drawing.topology.devices.filter((d) => !inside.has(d.name)).map((d) => d.host),
-    );
-    const rects = { in: [], out: [] };
-    const hosts = new Set();
-    for (const d of shown.devices) {
-      if (!inside.has(d.name)) rects.out.push(stage.rect(d.name));
-      else if (d.host === null || outsideHosts.has(d.host)) rects.in.push(stage.rect(d.name));
-      else hosts.add(d.host);
-    }
-    for (const { key, members } of shown.groups) {
-      const within = members.filter((d) => inside.has(d.name)).length;
-      // A group that is cut in two has a frame of its own.
-      if (within === members.length) rects.in.push(stage.rect(key));
-      else if (!within) rects.out.push(stage.rect(key));
-    }
-    for (const host of hosts) {
-      const box = stage.hostRect(host);
-      if (box) rects.in.push({ ...box, y1: box.y1 - 14 });
-    }
-    return outline(rects.in.filter(Boolean), rects.out.filter(Boolean));
+    return regionOf(cut.inside, {
+      topology: drawing.topology, shown,
+      rect: (end) => stage.rect(end), hostRect: (host) => stage.hostRect(host),
+    });
   }
 
   /** Where it covers the fewest devices and labels: below the region if it can be. */
@@ -188,4 +163,4 @@ function* spotsAround(r, { half, width, height }) {
   }
 }
 
-const boundsOf = (loops) => hullRect(loops.flat().map(({ x, y }) => ({ x1: x, y1: y, x2: x, y2: y })));
+const boundsOf = (loops) => hullRect(loops.flat().map(rectOf));

@@ -1,4 +1,4 @@
-/** Making elements, and the icons. */
+/** Elements of the page: making them, their icons, and bitmaps as fine as the screen. */
 
 /**
  * @param {string} tag
@@ -23,6 +23,20 @@ export function iconButton(icon, title, onclick, attributes = {}) {
   const button = h("button", { type: "button", title, "aria-label": title, onclick, ...attributes });
   button.innerHTML = icons[icon];
   return button;
+}
+
+/**
+ * The context of a canvas element that is as fine as the screen, wiped.
+ * @param {HTMLCanvasElement} strip
+ */
+export function wiped(strip) {
+  const ratio = Math.min(2, devicePixelRatio || 1);
+  const [width, height] = [strip.clientWidth, strip.clientHeight].map((v) => Math.round(v * ratio));
+  if (strip.width !== width || strip.height !== height) Object.assign(strip, { width, height });
+  const ctx = strip.getContext("2d");
+  ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
+  ctx.clearRect(0, 0, width, height);
+  return ctx;
 }
 
 const svg = (content) => `<svg viewBox="0 0 24 24" aria-hidden="true">${content}</svg>`;

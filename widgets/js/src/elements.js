@@ -1,7 +1,14 @@
-/** Devices, hosts and lines as the elements that cytoscape draws. */
+/**
+ * Elements of the graph: the boxes, bends and widths of what is shown of a drawing, and the elements
+ * that cytoscape draws of them. No DOM, no cytoscape.
+ *
+ * @typedef {import("./types.js").Line} Line
+ * @typedef {import("./types.js").Rect} Rect
+ * @typedef {import("./types.js").Shown} Shown
+ */
 
-import { GROUP } from "./compactor.js";
-import { counts, isGroup } from "./folded.js";
+import { GROUP, counts, isGroup } from "./folding.js";
+import { bendAround, centre, rectAt } from "./geometry.js";
 import { KINDS } from "./model.js";
 
 /** A device by its name or a group by its key. */
@@ -9,8 +16,38 @@ export const endId = (end) => (isGroup(end) ? `g:${end}` : `d:${end}`);
 export const hostId = (name) => `h:${name}`;
 export const lineId = (id) => `l:${id}`;
 
-/** Width of a line in drawing units. @param {import("./types.js").Line} line @param {boolean} thin */
-const lineWidth = ({ forth, back }, thin) => {
+/** Links above which they are drawn thinner and fainter. */
+export const MANY_LINKS = 800;
+/** Links above which they are not led around devices: nobody can follow that many anyway. */
+const MOST_BENT = 900;
+/** Elements above which chunks are shown even where their line is beneath a device. */
+export const MOST_COVERED = 1200;
+
+/** Boxes of the devices and groups that are shown, by name and key. @param {Shown} shown @returns {Map<string, Rect>} */
+export const boxesOf = ({ devices, groups, positions }) =>
+  new Map([
+    ...devices.map((d) => /** @type {const} */ ([d.name, rectAt(positions[d.name], d.kind)])),
+    ...groups.map(({ key }) => /** @type {const} */ ([key, rectAt(positions[key], GROUP)])),
+  ]);
+
+/** How much each line bends to go around the devices in its way, by id. @param {Shown} shown @returns {Map<string, number>} */
+export function bendsOf(shown) {
+  const boxes = boxesOf(shown);
+  const { lines } = shown;
+  return new Map(
+    lines.map((line) => {
+      const others = lines.length > MOST_BENT ? [] : withoutEnds(boxes, line);
+      return [line.id, bendAround(centre(boxes.get(line.a)), centre(boxes.get(line.b)), others)];
+    }),
+  );
+}
+
+/** All boxes but those of the ends of a line. @param {Map<string, Rect>} boxes @param {Line} line */
+export const withoutEnds = (boxes, { a, b }) =>
+  [...boxes].filter(([name]) => name !== a && name !== b).map(([, box]) => box);
+
+/** Width of a line in drawing units. @param {Line} line @param {boolean} [thin] */
+export const lineWidth = ({ forth, back }, thin) => {
   const bandwidth = Math.max(forth.bandwidth, back?.bandwidth ?? 0);
   const width = Math.min(7, 1.3 + Math.log2(1 + bandwidth / 20));
   return thin ? width * 0.45 : width;
@@ -58,7 +95,7 @@ export const groupElement = (group, [x, y], colors) => ({
   classes: "group",
 });
 
-/** @param {import("./types.js").Line} line @param {{bend: number, thin: boolean}} how */
+/** @param {Line} line @param {{bend: number, thin: boolean}} how */
 export const lineElement = (line, { bend, thin }) => ({
   group: "edges",
   data: {

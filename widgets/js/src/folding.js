@@ -1,10 +1,330 @@
-/** Which hosts are folded, and the line that says so with its buttons. */
+/**
+ * Folding of large drawings: a folded host is one box, switches that serve the same hosts are one too,
+ * the links between two boxes are one bundle with their bandwidths added up, and the room that folding
+ * frees is closed.
+ *
+ * @typedef {import("./types.js").Drawing} Drawing
+ * @typedef {import("./types.js").Group} Group
+ * @typedef {import("./types.js").Rect} Rect
+ * @typedef {import("./types.js").Shown} Shown
+ * @typedef {import("./types.js").Topology} Topology
+ */
 
 import { h } from "./dom.js";
-import { MOST_DEVICES, counts, groupsOf, hostKey, shownOf } from "./folded.js";
+import { centre, grown, hullRect, rectAt } from "./geometry.js";
+import { KINDS, endsKey, linesOf } from "./model.js";
+import { HOST_PADDING } from "./style.js";
 
-/** @typedef {import("./types.js").Drawing} Drawing */
+/** Devices above which hosts are folded unless they were opened. */
+export const MOST_DEVICES = 300;
+/** Alike switches that are worth one box. */
+const FEWEST_ALIKE = 3;
 
+/** Keys of groups begin with characters that no device's name should have. */
+export const hostKey = (host) => `\u0002${host}`;
+const alikeKey = (name) => `\u0003${name}`;
+
+/** Whether an end of a line on the screen is a group. @param {string} end */
+export const isGroup = (end) => end < "\u0004";
+
+/** @type {WeakMap<object, Group[]>} */
+const groupCache = new WeakMap();
+
+/** Everything in a topology that can be folded. @param {Topology} topology @returns {Group[]} */
+export function groupsOf(topology) {
+  const known = groupCache.get(topology);
+  if (known) return known;
+  const hosts = new Map();
+  for (const d of topology.devices) {
+    if (d.host === null) continue;
+    if (hosts.has(d.host)) hosts.get(d.host).push(d);
+    else hosts.set(d.host, [d]);
+  }
+  const groups = [...hosts]
+    .filter(([, members]) => members.length > 1)
+    .map(([host, members]) => ({ key: hostKey(host), title: host, host, members }));
+  const all = groups.length ? [...groups, ...alike(topology)] : groups;
+  groupCache.set(topology, all);
+  return all;
+}
+
+/** Switches outside hosts whose links lead to the same hosts and switches. @param {Topology} topology */
+function alike({ devices, links }) {
+  const home = new Map(devices.map((d) => [d.name, d.host === null ? d.name : hostKey(d.host)]));
+  const loose = devices.filter((d) => d.host === null && d.kind !== "gpu");
+  const near = new Map(loose.map((d) => [d.name, []]));
+  for (const { src, dst, bandwidth } of links) {
+    near.get(src)?.push(`>${home.get(dst)} ${bandwidth}`);
+    near.get(dst)?.push(`<${home.get(src)} ${bandwidth}`);
+  }
+  const sets = new Map();
+  for (const d of loose) {
+    const key = `${d.kind} ${near.get(d.name).sort().join()}`;
+    if (sets.has(key)) sets.get(key).push(d);
+    else sets.set(key, [d]);
+  }
+  return [...sets.values()]
+    .filter((members) => members.length >= FEWEST_ALIKE)
+    .map((members) => ({
+      key: alikeKey(members[0].name), host: null, members,
+      title: `${members[0].name} … ${members.at(-1).name}`,
+    }));
+}
+
+const PLURALS = { gpu: ["GPU", "GPUs"], switch: ["switch", "switches"], memory: ["memory", "memories"], nic: ["NIC", "NICs"] };
+
+/** What a group has, such as "8 GPUs · 1 switch". @param {Group} group */
+export function counts({ members }) {
+  const kinds = Object.keys(PLURALS).map((kind) => [kind, members.filter((d) => d.kind === kind).length]);
+  return kinds
+    .filter(([, count]) => count)
+    .map(([kind, count]) => `${count} ${PLURALS[kind][count === 1 ? 0 : 1]}`)
+    .join(" · ");
+}
+
+/**
+ * @param {Drawing} drawing @param {Set<string>} folded keys of groups
+ * @returns {Shown}
+ */
+export function shownOf({ topology, positions }, folded) {
+  const groups = folded.size ? groupsOf(topology).filter((group) => folded.has(group.key)) : [];
+  if (!groups.length) {
+    const lines = linesOf(topology);
+    return {
+      devices: topology.devices, groups, lines, positions, lanes: lanesOf(lines), home: new Map(),
+      byKey: new Map(), toDrawing: (point) => point,
+    };
+  }
+  const home = new Map(groups.flatMap(({ key, members }) => members.map((d) => [d.name, key])));
+  const devices = topology.devices.filter((d) => !home.has(d.name));
+  const compactor = new Compactor({ devices, groups, positions });
+  return {
+    devices, groups, home, byKey: new Map(groups.map((group) => [group.key, group])),
+    positions: compactor.positions(), toDrawing: (point) => compactor.toDrawing(point),
+    ...bundled(linesOf(topology), home),
+  };
+}
+
+/** Lines between what is shown, and for each link its line and which way it goes. */
+function bundled(all, home) {
+  const bundles = new Map();
+  const lines = [];
+  const lanes = new Map();
+  for (const line of all) {
+    const [a, b] = [home.get(line.a) ?? line.a, home.get(line.b) ?? line.b];
+    if (a === b) continue;
+    if (a === line.a && b === line.b) {
+      lines.push(line);
+      lay(lanes, line, { line, forth: true });
+      continue;
+    }
+    let bundle = bundles.get(endsKey(a, b));
+    const forth = Boolean(bundle) || !bundles.has(endsKey(b, a));
+    if (!forth) bundle = bundles.get(endsKey(b, a));
+    if (!bundle) {
+      bundle = { id: endsKey(a, b), a, b, forth: null, back: null, parts: [] };
+      bundles.set(bundle.id, bundle);
+      lines.push(bundle);
+    }
+    const [to, fro] = forth ? ["forth", "back"] : ["back", "forth"];
+    bundle[to] = added(bundle[to], line.forth, forth ? [a, b] : [b, a]);
+    if (line.back) bundle[fro] = added(bundle[fro], line.back, forth ? [b, a] : [a, b]);
+    bundle.parts.push(line);
+    lay(lanes, line, { line: bundle, forth });
+  }
+  return { lines, lanes };
+}
+
+/** The links of a bundle as one. */
+function added(sum, link, [src, dst]) {
+  if (!sum) return { ...link, src, dst };
+  return {
+    ...sum,
+    bandwidth: sum.bandwidth + link.bandwidth,
+    alpha: Math.max(sum.alpha, link.alpha),
+    count: sum.count + link.count,
+    medium: sum.medium === link.medium ? sum.medium : "",
+  };
+}
+
+/** Say on which side of which line a link and its opposite travel. */
+function lay(lanes, { a, b, back }, { line, forth }) {
+  lanes.set(endsKey(a, b), { line, forth });
+  if (back) lanes.set(endsKey(b, a), { line, forth: !forth });
+}
+
+/** @param {import("./types.js").Line[]} lines each as it is */
+function lanesOf(lines) {
+  const lanes = new Map();
+  for (const line of lines) lay(lanes, line, { line, forth: true });
+  return lanes;
+}
+
+/** Pairs of ends of the links of a line, one for both ways. @param {import("./types.js").Line} line */
+export const endsOf = (line) => (line.parts ?? [line]).map(({ a, b }) => /** @type {[string, string]} */ ([a, b]));
+
+/**
+ * Lines of which all or a part is off, by id.
+ * @param {Map<string, {line: import("./types.js").Line}>} lanes @param {[string, string][]} off
+ */
+export function switchedOff(lanes, off) {
+  const links = new Map();
+  for (const { line } of lanes.values()) links.set(line.id, (links.get(line.id) ?? 0) + 1);
+  const gone = new Map();
+  for (const [src, dst] of off) {
+    const id = lanes.get(endsKey(src, dst))?.line.id;
+    if (id !== undefined) gone.set(id, (gone.get(id) ?? 0) + 1);
+  }
+  const whole = [...gone.keys()].filter((id) => gone.get(id) >= links.get(id));
+  return { whole: new Set(whole), part: new Set([...gone.keys()].filter((id) => !whole.includes(id))) };
+}
+
+// ---- closing the room that folding frees ---------------------------------------------------------
+
+/** Size of a folded group, and of the room around its middle that it keeps. */
+export const GROUP = { width: 164, height: 58 };
+const SLOT = { x: 200, y: 108 };
+/** Room between two blocks that is left as it was. */
+const MOST_GAP = 64;
+/** Room between two switches of a row. */
+const APART = 28;
+
+/** A rising piecewise linear function that shortens where nothing needs the length. */
+export class Axis {
+  /** @param {{from: number, to: number, need: number}[]} intervals what lies where, and what it needs */
+  constructor(intervals) {
+    const alike = new Map(intervals.map((each) => [`${each.from} ${each.to} ${each.need}`, each]));
+    const blocks = [...alike.values()];
+    const stops = [...new Set(blocks.flatMap(({ from, to }) => [from, to]))].sort((p, q) => p - q);
+    this.stops = stops;
+    this.images = stops.slice(0, 1);
+    for (let i = 0; i + 1 < stops.length; i++) {
+      const [from, to] = [stops[i], stops[i + 1]];
+      const over = blocks.filter((block) => block.from <= from && block.to >= to);
+      const length = over.length
+        ? (to - from) * Math.max(...over.map((block) => Math.min(1, block.need / (block.to - block.from))))
+        : Math.min(to - from, MOST_GAP);
+      this.images.push(this.images[i] + length);
+    }
+  }
+
+  /** @param {number} value */
+  at(value) {
+    return between(value, this.stops, this.images);
+  }
+
+  /** @param {number} image */
+  back(image) {
+    return between(image, this.images, this.stops);
+  }
+}
+
+/** Map along a polygon; beyond its ends by shifting. */
+function between(value, from, to) {
+  const last = from.length - 1;
+  if (last < 0) return value;
+  if (value <= from[0]) return value - from[0] + to[0];
+  if (value >= from[last]) return value - from[last] + to[last];
+  let [low, high] = [0, last];
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if (from[middle] <= value) low = middle;
+    else high = middle;
+  }
+  return to[low] + ((value - from[low]) / (from[high] - from[low] || 1)) * (to[high] - to[low]);
+}
+
+/**
+ * Closes the room that folded hosts leave. Each axis is mapped by its own rising function, so what is
+ * left of or above something stays so, and what does not overlap does not begin to.
+ */
+class Compactor {
+  /**
+   * @param {object} what
+   * @param {import("./types.js").Device[]} what.devices those that are shown
+   * @param {Group[]} what.groups the folded ones
+   * @param {Record<string, [number, number]>} what.positions of all devices
+   */
+  constructor({ devices, groups, positions }) {
+    this.places = positions;
+    this.groups = groups;
+    this.devices = devices;
+    const rect = (d) => rectAt(positions[d.name], d.kind);
+    const open = new Map();
+    for (const d of devices) {
+      if (d.host !== null) open.set(d.host, [...(open.get(d.host) ?? []), rect(d)]);
+    }
+    this.loose = devices.filter((d) => d.host === null);
+    this.rects = new Map(groups.map(({ key, members }) => [key, hullRect(members.map(rect))]));
+    const inHosts = groups.filter((group) => group.host !== null);
+    const folded = inHosts.map(({ key }) => grown(/** @type {Rect} */ (this.rects.get(key)), HOST_PADDING));
+    const whole = [...open.values()].map((rects) => grown(/** @type {Rect} */ (hullRect(rects)), HOST_PADDING));
+    const single = this.loose.map(rect);
+    const boxes = groups.filter((group) => group.host === null).map(({ key }) => boxAt(centre(this.rects.get(key))));
+    const interval = (r, axis, need) => ({ from: r[`${axis}1`], to: r[`${axis}2`], need });
+    const as = (rects, axis, need) => rects.map((r) => interval(r, axis, need ?? Infinity));
+    this.x = new Axis([...as(folded, "x", SLOT.x), ...as(whole, "x")]);
+    // Rows of switches need their height; their width they get by standing apart.
+    this.y = new Axis([...as(folded, "y", SLOT.y), ...as(whole, "y"), ...as([...single, ...boxes], "y")]);
+  }
+
+  /** Where everything that is shown stands, groups by their keys. */
+  positions() {
+    /** @type {Record<string, [number, number]>} */
+    const to = {};
+    for (const d of this.devices) to[d.name] = this.#image(this.places[d.name]);
+    for (const { key, host } of this.groups) {
+      const r = this.rects.get(key);
+      const wide = host === null ? r : grown(r, HOST_PADDING);
+      to[key] = [
+        (this.x.at(wide.x1) + this.x.at(wide.x2)) / 2, (this.y.at(wide.y1) + this.y.at(wide.y2)) / 2,
+      ];
+    }
+    this.#spread(to);
+    return to;
+  }
+
+  /** @param {[number, number]} place */
+  #image([x, y]) {
+    return /** @type {[number, number]} */ ([this.x.at(x), this.y.at(y)]);
+  }
+
+  /** @param {import("./types.js").Point} point on the screen @returns in the drawing */
+  toDrawing({ x, y }) {
+    return { x: this.x.back(x), y: this.y.back(y) };
+  }
+
+  /** Let the switches of a row that has become too short stand apart. */
+  #spread(to) {
+    const rows = new Map();
+    for (const d of this.loose) {
+      const y = this.places[d.name][1];
+      if (rows.has(y)) rows.get(y).push(d);
+      else rows.set(y, [d]);
+    }
+    for (const row of rows.values()) {
+      row.sort((a, b) => this.places[a.name][0] - this.places[b.name][0]);
+      const need = row.map((d) => KINDS[d.kind].width + APART);
+      const fits = row.every((d, i) => !i || to[d.name][0] - to[row[i - 1].name][0] >= (need[i] + need[i - 1]) / 2 - 1);
+      if (fits) continue;
+      const middle = row.reduce((sum, d) => sum + to[d.name][0], 0) / row.length;
+      let left = middle - need.reduce((sum, each) => sum + each, 0) / 2;
+      row.forEach((d, i) => {
+        to[d.name] = [left + need[i] / 2, to[d.name][1]];
+        left += need[i];
+      });
+    }
+  }
+}
+
+/** @param {import("./types.js").Point} middle @returns {Rect} */
+const boxAt = ({ x, y }) => ({
+  x1: x - GROUP.width / 2, y1: y - GROUP.height / 2, x2: x + GROUP.width / 2, y2: y + GROUP.height / 2,
+});
+
+// ---- which groups are folded ----------------------------------------------------------------------
+
+/** The groups that are folded now, and the line above the canvas that says so with its buttons. */
 export class Folding {
   /** @param {import("./canvas.js").Canvas} canvas */
   constructor(canvas) {
@@ -103,6 +423,7 @@ export class Folding {
   dragged(now) {
     const { shown, drawing } = this.canvas;
     if (!shown.groups.length) return now;
+    /** @type {Record<string, [number, number]>} */
     const to = {};
     const shift = (at, [dx, dy], names) => {
       const [from, end] = [{ x: at[0], y: at[1] }, { x: at[0] + dx, y: at[1] + dy }].map(shown.toDrawing);
@@ -118,7 +439,7 @@ export class Folding {
       const group = shown.byKey.get(end);
       if (group) shift(at, by, group.members.map((d) => d.name));
       else if (drawing.topology.devices[this.canvas.deviceIndex.get(end)].host === null) shift(at, by, [end]);
-      else to[end] = drawing.positions[end].map((value, i) => value + by[i]);
+      else to[end] = [drawing.positions[end][0] + by[0], drawing.positions[end][1] + by[1]];
     }
     return to;
   }

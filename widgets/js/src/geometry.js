@@ -35,6 +35,9 @@ export const within = (r, p) => p.x >= r.x1 && p.x <= r.x2 && p.y >= r.y1 && p.y
 /** @param {Rect} r @returns {Point} */
 export const centre = (r) => ({ x: (r.x1 + r.x2) / 2, y: (r.y1 + r.y2) / 2 });
 
+/** The rectangle that is only a point. @param {Point} p @returns {Rect} */
+export const rectOf = ({ x, y }) => ({ x1: x, y1: y, x2: x, y2: y });
+
 /** @param {Rect[]} rects @returns {Rect | null} null of none */
 export const hullRect = (rects) => {
   if (!rects.length) return null;
@@ -66,7 +69,7 @@ export const borderPoint = (r, to) => {
  * The control point of a curve that deviates by `bend` to the side, as cytoscape places it.
  * @param {Point} p @param {Point} q @param {number} bend @returns {Point | null}
  */
-export const controlPoint = (p, q, bend) => {
+const controlPoint = (p, q, bend) => {
   if (!bend) return null;
   const length = Math.hypot(q.x - p.x, q.y - p.y) || 1;
   return {
@@ -105,8 +108,28 @@ export const pointOn = ({ a, b, c }, t, side = 0) => {
   return { x: x - (dy / length) * side, y: y + (dx / length) * side };
 };
 
+/** Parts of a curve that are looked at on their own. */
+const PARTS = 48;
+
+/**
+ * Which parts of a curve are beneath rectangles that it crosses; null where none is.
+ * @param {Curve} curve @param {Rect[]} rects without those of the two ends
+ * @returns {boolean[] | null}
+ */
+export function coveredParts(curve, rects) {
+  const reach = grown(hullRect([curve.a, curve.b, curve.c ?? curve.a].map(rectOf)), 1);
+  const crossed = rects.filter((rect) => overlap(rect, reach));
+  if (!crossed.length) return null;
+  const parts = Array.from({ length: PARTS }, (_, i) =>
+    crossed.some((rect) => within(rect, pointOn(curve, (i + 0.5) / PARTS))),
+  );
+  return parts.some(Boolean) ? parts : null;
+}
+
 const BENDS = [0, 60, -60, 95, -95, 140, -140, 200, -200, 280, -280];
 const CLEARANCE = 5;
+/** Points of a link that are looked at. */
+const MOST_SAMPLES = 400;
 
 /**
  * How far a link has to bend so that it crosses no other device: the least of a few bends, or the
@@ -115,7 +138,7 @@ const CLEARANCE = 5;
  */
 export function bendAround(p, q, obstacles) {
   const length = Math.hypot(q.x - p.x, q.y - p.y);
-  const reach = hullRect([{ x1: p.x, y1: p.y, x2: p.x, y2: p.y }, { x1: q.x, y1: q.y, x2: q.x, y2: q.y }]);
+  const reach = hullRect([p, q].map(rectOf));
   const near = obstacles.map((r) => grown(r, CLEARANCE)).filter((r) => overlap(r, grown(reach, 150)));
   let best = 0;
   let fewest = Infinity;
@@ -131,7 +154,7 @@ export function bendAround(p, q, obstacles) {
 /** @param {Point} p @param {Point} q @param {{bend: number, near: Rect[]}} how */
 function crossings(p, q, { bend, near }) {
   const curve = { a: p, b: q, c: controlPoint(p, q, bend), length: 1 };
-  const samples = Math.max(8, Math.ceil(Math.hypot(q.x - p.x, q.y - p.y) / 12));
+  const samples = Math.min(MOST_SAMPLES, Math.max(8, Math.ceil(Math.hypot(q.x - p.x, q.y - p.y) / 12)));
   const hit = new Set();
   for (let i = 1; i < samples; i++) {
     const at = pointOn(curve, i / samples);

@@ -7,10 +7,10 @@
  */
 
 import { run } from "./commands.js";
-import { touchDevice } from "./inspect/touch.js";
+import { touchDevice } from "./inspect/navigation.js";
 import { KINDS, move } from "./model.js";
 
-export const DRAG_TYPE = "application/x-topology";
+const DRAG_TYPE = "application/x-topology";
 /** Pixels around a port within which it is grabbed. */
 const PORT_REACH = 11;
 /** Pixels that the pointer may move in a click. */
@@ -23,7 +23,7 @@ export class Gestures {
     const { stage, root } = canvas.dom;
     stage.addEventListener("pointermove", (event) => this.#onMove(event));
     stage.addEventListener("pointerdown", (event) => this.#onDown(event), true);
-    stage.addEventListener("pointerup", (event) => this.#onUp(event), true);
+    stage.addEventListener("pointerup", () => this.#onUp(), true);
     stage.addEventListener("pointerleave", () => this.#leave());
     stage.addEventListener("pointercancel", () => this.#drop(), true);
     for (const type of ["mousedown", "touchstart"]) {

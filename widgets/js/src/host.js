@@ -1,7 +1,10 @@
-/** The canvas and what is around it: the model of its host, the page, and the tests. */
+/**
+ * The host of a canvas: a model with anywidget's contract, whose changes the canvas follows, in a page
+ * with a theme and a size. `PlainModel` is the smallest such model.
+ */
 
 import { run } from "./commands.js";
-import { showTrouble } from "./trouble.js";
+import { h } from "./dom.js";
 
 /** @typedef {import("./canvas.js").Canvas} Canvas */
 
@@ -14,10 +17,10 @@ import { showTrouble } from "./trouble.js";
 export function follow(canvas, listeners) {
   const { model } = canvas;
   for (const [name, listener] of Object.entries(listeners)) model.on(`change:${name}`, listener);
-  const trouble = showTrouble(canvas);
+  const errors = showErrors(canvas);
   const onTheme = () => {
     canvas.applyTheme();
-    trouble.refresh();
+    errors.refresh();
   };
   const watcher = new MutationObserver(onTheme);
   watcher.observe(document.documentElement, {
@@ -32,7 +35,7 @@ export function follow(canvas, listeners) {
     system.removeEventListener("change", onTheme);
     watcher.disconnect();
     resized.disconnect();
-    trouble.end();
+    errors.end();
   };
 }
 
@@ -75,6 +78,83 @@ export function testHandle(canvas) {
     },
     get tokens() {
       return canvas.overlay.tokens;
+    },
+  };
+}
+
+/**
+ * A plain object with anywidget's contract, for the Dash component, the standalone page and the tests.
+ */
+export class PlainModel {
+  /** @param {object} state @param {(changed: object) => void} [onSave] gets what was saved */
+  constructor(state, onSave = () => {}) {
+    this.state = { ...state };
+    this.onSave = onSave;
+    this.changed = {};
+    /** @type {Map<string, Set<Function>>} */
+    this.listeners = new Map();
+  }
+
+  get(key) {
+    return this.state[key];
+  }
+
+  /** Change a value from the view's side. */
+  set(key, value) {
+    if (this.state[key] === value) return;
+    this.changed[key] = value;
+    this.receive(key, value);
+  }
+
+  save_changes() {
+    const changed = this.changed;
+    this.changed = {};
+    if (Object.keys(changed).length) this.onSave(changed);
+  }
+
+  /** Change a value from the host's side. */
+  receive(key, value) {
+    if (this.state[key] === value) return;
+    this.state[key] = value;
+    for (const listener of this.listeners.get(`change:${key}`) ?? []) listener(this, value);
+  }
+
+  on(event, listener) {
+    if (!this.listeners.has(event)) this.listeners.set(event, new Set());
+    this.listeners.get(event)?.add(listener);
+  }
+
+  off(event, listener) {
+    this.listeners.get(event)?.delete(listener);
+  }
+}
+
+const LOOK = "margin:6px 0 0;padding:6px 10px;border-radius:6px;font:13px/1.45 system-ui,sans-serif;white-space:pre-wrap;overflow-wrap:anywhere";
+
+/**
+ * Show an error of Python, the model's `trouble`, as a sentence below the view while there is one.
+ * @param {import("./canvas.js").Canvas} canvas whose element is on the page
+ * @returns {{refresh: () => void, end: () => void}} `refresh` after the theme has changed
+ */
+function showErrors(canvas) {
+  const { model } = canvas;
+  const element = h("div", { class: "tl-trouble", role: "alert", style: LOOK, hidden: true });
+  canvas.dom.root.after(element);
+  const refresh = () => {
+    const { text = "" } = model.get("trouble") ?? {};
+    element.hidden = !text;
+    if (element.textContent !== text) element.textContent = text;
+    const { surface, text: ink, cut } = canvas.colors;
+    Object.assign(element.style, { background: surface, color: ink, borderLeft: `3px solid ${cut}` });
+  };
+  const events = ["change:trouble", "change:theme"];
+  for (const event of events) model.on(event, refresh);
+  queueMicrotask(refresh); // by then the canvas has its colours
+  return {
+    refresh,
+    end: () => {
+      for (const event of events) model.off(event, refresh);
+      element.remove();
     },
   };
 }

@@ -1,8 +1,8 @@
 /** The module that every host loads: anywidget's contract, and what a plain page needs. */
 
 import { Canvas } from "./canvas.js";
+import { PlainModel } from "./host.js";
 import { Pair, wantsPair } from "./pair.js";
-import { PlainModel } from "./plain_model.js";
 import { toGif, toWebm } from "./record.js";
 
 /** @param {HTMLElement} el @param {any} model @returns {Canvas | Pair} */

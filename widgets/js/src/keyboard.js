@@ -6,10 +6,10 @@
  * @typedef {import("./canvas.js").Canvas} Canvas
  */
 
-import { centre } from "./geometry.js";
 import { NUDGE, run } from "./commands.js";
-import { hostKey, isGroup } from "./folded.js";
-import { lookAtSelected } from "./inspect/touch.js";
+import { hostKey, isGroup } from "./folding.js";
+import { centre } from "./geometry.js";
+import { lookAtSelected } from "./inspect/navigation.js";
 
 /** Rows of the sheet that "?" opens. */
 export const SHEET = [

@@ -10,8 +10,7 @@ import { h } from "./dom.js";
 import { lineId } from "./elements.js";
 import { grown, pointOn } from "./geometry.js";
 import { endsKey } from "./model.js";
-import { between, classColor, inkOn, originColor, vivid } from "./palette.js";
-import { FONT } from "./style.js";
+import { FONT, between, classColor, inkOn, originColor, vivid } from "./style.js";
 
 /** Rows of the legend; nobody reads more. */
 const MOST_ROWS = 8;

@@ -1,6 +1,7 @@
 /**
- * Edits of a drawing as pure functions: no DOM, no graph library. Each returns a new drawing that
- * shares what did not change, or the very same one when nothing did.
+ * Drawings as immutable snapshots: edits as pure functions, each of which returns a new drawing that
+ * shares what did not change or the very same one when nothing did, and their history. No DOM, no
+ * graph library.
  *
  * @typedef {import("./types.js").Drawing} Drawing
  * @typedef {import("./types.js").Topology} Topology
@@ -32,7 +33,7 @@ const wholeDevice = (device) => {
   return { host: null, stores, copies, reduces, buffer_bytes: null, ...dropNulls(device) };
 };
 
-/** Null flags mean "as usual for the kind", like absent ones. @param {any} device */
+/** Null flags mean "as usual for the kind", like absent ones. @param {any} device @returns {any} */
 const dropNulls = (device) =>
   Object.fromEntries(Object.entries(device).filter(([, value]) => value !== null));
 
@@ -185,13 +186,13 @@ export function remove(drawing, { devices = [], links = [], hosts = [] }) {
   const inHosts = topology.devices.filter((d) => d.host !== null && hosts.includes(d.host));
   const gone = new Set([...devices, ...inHosts.map((d) => d.name)]);
   const cut = new Set(links.map(([src, dst]) => endsKey(src, dst)));
-  const kept = topology.links.filter(
+  const remaining = topology.links.filter(
     (l) => !gone.has(l.src) && !gone.has(l.dst) && !cut.has(endsKey(l.src, l.dst)),
   );
   const left = topology.devices.filter((d) => !gone.has(d.name));
-  if (left.length === topology.devices.length && kept.length === topology.links.length) return drawing;
+  if (left.length === topology.devices.length && remaining.length === topology.links.length) return drawing;
   return {
-    topology: { ...topology, devices: left, links: kept, limits: limitsOn(topology.limits, kept) },
+    topology: { ...topology, devices: left, links: remaining, limits: limitsOn(topology.limits, remaining) },
     positions: Object.fromEntries(Object.entries(positions).filter(([name]) => !gone.has(name))),
   };
 }
@@ -203,8 +204,8 @@ export const endsKey = (src, dst) => `${src}\u0001${dst}`;
 function limitsOn(limits, links) {
   const there = new Set(links.map((l) => endsKey(l.src, l.dst)));
   const next = mapped(limits, (limit) => {
-    const kept = limit.links.filter(([src, dst]) => there.has(endsKey(src, dst)));
-    return kept.length === limit.links.length ? limit : { ...limit, links: kept };
+    const left = limit.links.filter(([src, dst]) => there.has(endsKey(src, dst)));
+    return left.length === limit.links.length ? limit : { ...limit, links: left };
   });
   return next.every((limit) => limit.links.length) ? next : next.filter((limit) => limit.links.length);
 }
@@ -358,4 +359,48 @@ export function linesOf(topology) {
   const list = [...lines.values()];
   lineCache.set(topology.links, list);
   return list;
+}
+
+/**
+ * Undo and redo as a list of snapshots. They share structure, so a step costs what it changed, and it
+ * covers edits by mouse, keyboard, inspector and Python alike.
+ *
+ * @template T
+ */
+export class History {
+  /** @param {T} now @param {number} [limit] snapshots kept */
+  constructor(now, limit = 200) {
+    this.now = now;
+    this.limit = limit;
+    /** @type {T[]} */
+    this.past = [];
+    /** @type {T[]} */
+    this.future = [];
+  }
+
+  /** @param {T} next @returns {boolean} whether anything changed */
+  push(next) {
+    if (next === this.now) return false;
+    this.past.push(this.now);
+    if (this.past.length > this.limit) this.past.shift();
+    this.now = next;
+    this.future = [];
+    return true;
+  }
+
+  undo() {
+    return this.#step(this.past, this.future);
+  }
+
+  redo() {
+    return this.#step(this.future, this.past);
+  }
+
+  /** @param {T[]} from @param {T[]} to */
+  #step(from, to) {
+    if (!from.length) return false;
+    to.push(this.now);
+    this.now = /** @type {T} */ (from.pop());
+    return true;
+  }
 }

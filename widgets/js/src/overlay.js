@@ -4,7 +4,7 @@
  * on top.
  */
 
-import { drawArrivals, drawCells } from "./cells.js";
+import { drawArrivals, drawCells } from "./buffers.js";
 import { h } from "./dom.js";
 import { centre, grown } from "./geometry.js";
 import { drawHeat, drawTokens } from "./tokens.js";
@@ -44,7 +44,7 @@ export class Overlay {
         canvas.markView.draw(ctx);
         canvas.sketchView.draw(ctx);
         canvas.cutView.drawBorders(ctx);
-        canvas.inspector.way.draw(ctx);
+        canvas.inspector.path.draw(ctx);
       });
     }
     const shown = this.cellsNext;
@@ -54,7 +54,7 @@ export class Overlay {
         drawHeat(ctx, canvas);
         if (onlyMore) drawArrivals(ctx, canvas, shown);
         else drawCells(ctx, canvas);
-        canvas.inspector.way.drawCells(ctx);
+        canvas.inspector.path.drawCells(ctx);
       }, { keep: onlyMore });
       this.cellsNext = canvas.buffers?.next ?? 0;
     }

@@ -10,18 +10,22 @@
 
 import { Canvas } from "./canvas.js";
 import { h } from "./dom.js";
-import { Hand, Lead } from "./in_step.js";
-import { PairTime } from "./pair_time.js";
-import { THEMES, pageTheme } from "./palette.js";
-import { PlainModel } from "./plain_model.js";
+import { PlainModel } from "./host.js";
 import css from "./pair.css";
+import { Hand, Lead, PairTime } from "./pair_time.js";
 import base from "./style.css";
+import { THEMES, pageTheme } from "./style.js";
 
 /** Whether a host wants two films. @param {any} model */
 export const wantsPair = (model) => Boolean(model.get("films"));
 
 /** A canvas on which a device that is moved moves in both. */
 class Screen extends Canvas {
+  /** @type {((drawing: Drawing) => void) | null} */
+  onMoved = null;
+  /** @type {((theme: "light" | "dark") => void) | null} */
+  onTheme = null;
+
   commit(next) {
     const changed = super.commit(next);
     if (changed) this.onMoved?.(next);

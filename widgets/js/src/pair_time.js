@@ -1,10 +1,140 @@
-/** The strip below two films: one transport, a row of bars for each, and one place in time. */
+/**
+ * Common time of two films in µs: the faster one ends earlier and waits. Below the films a strip shows
+ * it, with one transport and a row of bars for each.
+ *
+ * @typedef {import("./player.js").Playback} Playback
+ */
 
-import { drawBars, wiped } from "./bars.js";
-import { h, iconButton, icons } from "./dom.js";
+import { h, wiped } from "./dom.js";
+import { LONGEST } from "./player.js";
 import { FONT } from "./style.js";
-import { SPEEDS } from "./timeline.js";
-import { short } from "./units.js";
+import { TransportBar, drawBars, timeStrip } from "./timeline.js";
+import { duration, moment, tick } from "./units.js";
+
+/** Share of a makespan within which two times are the same. */
+const SAME = 1e-9;
+
+/** The clock that all of them go by. `advance` says how much time passed, so it needs no timer. */
+export class Lead {
+  /** @param {() => void} [changed] called when it was moved by hand */
+  constructor(changed = () => {}) {
+    this.changed = changed;
+    /** @type {Playback[]} */
+    this.playbacks = [];
+    this.time = 0;
+    this.end = 0;
+    /** µs a second at normal speed. */
+    this.pace = 1;
+    this.playing = false;
+    this.speed = 1;
+  }
+
+  /** Go by other films; the time stays where it is. @param {Playback[]} playbacks */
+  load(playbacks) {
+    this.playbacks = playbacks;
+    this.end = Math.max(0, ...playbacks.map((each) => each.makespan));
+    const seconds = Math.max(1, ...playbacks.map((each) => Math.min(LONGEST, each.epochs)));
+    this.pace = this.end / seconds;
+    this.time = Math.min(this.time, this.end);
+    this.playing &&= this.end > 0;
+  }
+
+  /** @param {number} seconds of real time */
+  advance(seconds) {
+    if (!this.playing) return;
+    this.time += seconds * this.speed * this.pace;
+    if (this.time < this.end) return;
+    this.time = this.end;
+    this.playing = false;
+  }
+
+  /** Play or pause; from the end it starts over. */
+  toggle(on = !this.playing) {
+    if (on && this.time >= this.end) this.time = 0;
+    this.playing = on && this.end > 0;
+    this.changed();
+  }
+
+  /** @param {number} time µs */
+  seek(time) {
+    this.time = Math.min(this.end, Math.max(0, time));
+    this.changed();
+  }
+
+  /** To the next or the previous moment at which an epoch of any film begins or one ends. @param {number} by */
+  step(by) {
+    this.playing = false;
+    for (let left = Math.abs(by); left > 0; left--) this.time = by > 0 ? this.#next() : this.#before();
+    this.changed();
+  }
+
+  #next() {
+    const { time } = this;
+    const found = this.playbacks
+      .filter(({ makespan }) => time < makespan * (1 - SAME))
+      .map(({ step, makespan }) => Math.min(makespan, (Math.floor(time / step + 1e-6) + 1) * step));
+    return found.length ? Math.min(...found) : this.end;
+  }
+
+  #before() {
+    const { time } = this;
+    return Math.max(0, ...this.playbacks.map(({ step, makespan }) =>
+      time > makespan * (1 + SAME) ? makespan : (Math.ceil(time / step - 1e-6) - 1) * step));
+  }
+}
+
+/** What one film sees of the lead's time: a clock that stops at its own end. */
+export class Hand {
+  /** @param {Lead} lead @param {Playback | null} playback */
+  constructor(lead, playback) {
+    this.lead = lead;
+    this.end = playback?.makespan ?? 0;
+    this.stepSize = playback?.step ?? 1;
+  }
+
+  /** Steps a second. */
+  get pace() {
+    return this.lead.pace / this.stepSize;
+  }
+
+  get time() {
+    return Math.min(this.lead.time, this.end);
+  }
+
+  get playing() {
+    return this.lead.playing;
+  }
+
+  set playing(on) {
+    this.lead.playing = on;
+  }
+
+  get speed() {
+    return this.lead.speed;
+  }
+
+  set speed(value) {
+    this.lead.speed = value;
+  }
+
+  /** Only the lead advances. */
+  advance() {}
+
+  toggle(on) {
+    this.lead.toggle(on);
+  }
+
+  step(by) {
+    this.lead.step(by);
+  }
+
+  /** The end of one film is the end of all. @param {number} time µs */
+  seek(time) {
+    this.lead.seek(time >= this.end ? this.lead.end : time);
+  }
+}
+
+// ---- the strip ------------------------------------------------------------------------------------
 
 /** Pixels at the left of the rows, where their letters stand. */
 const LETTERS = 20;
@@ -24,64 +154,30 @@ export class PairTime {
   constructor(pair) {
     this.pair = pair;
     const { lead } = pair;
-    const button = (icon, title, act) => iconButton(icon, title, act);
-    this.strip = h("canvas", {
-      class: "tl-strip", tabindex: 0, role: "slider", "aria-label": "Time of both", "aria-valuemin": 0,
+    this.strip = timeStrip("Time of both", (event, box) => {
+      lead.playing = false;
+      lead.seek(((event.clientX - box.left - LETTERS) / (box.width - LETTERS)) * lead.end);
     });
-    this.readout = h("div", { class: "tl-read" });
-    this.playButton = iconButton("play", "Play both (Space)", () => lead.toggle(), { class: "tl-play" });
-    this.speed = h(
-      "select",
-      { "aria-label": "Speed", title: "Speed", onchange: (event) => (lead.speed = +event.target.value) },
-      ...SPEEDS.map((value) => h("option", { value, selected: value === 1 }, `${value}×`)),
-    );
-    this.element = h(
-      "div", { class: "tl-time tlp-time" },
-      h(
-        "div", { class: "tl-transport" },
-        button("first", "To the start (Home)", () => lead.seek(0)),
-        button("back", "Step back (←)", () => lead.step(-1)),
-        this.playButton,
-        button("next", "Step forward (→)", () => lead.step(1)),
-        this.speed,
-      ),
-      this.strip, this.readout,
-    );
-    this.#listen();
-  }
-
-  #listen() {
-    const { strip, pair } = this;
-    const seek = (event) => {
-      const box = strip.getBoundingClientRect();
-      pair.lead.playing = false;
-      pair.lead.seek(((event.clientX - box.left - LETTERS) / (box.width - LETTERS)) * pair.lead.end);
-    };
-    strip.addEventListener("pointerdown", (event) => {
-      strip.setPointerCapture(event.pointerId);
-      seek(event);
-      strip.onpointermove = seek;
-    });
-    strip.addEventListener("pointerup", () => {
-      strip.onpointermove = null;
-    });
-    strip.addEventListener("keydown", (event) => {
+    this.strip.addEventListener("keydown", (event) => {
       if (!KEYS[event.key]) return;
       event.preventDefault();
       event.stopPropagation();
-      KEYS[event.key](pair.lead);
+      KEYS[event.key](lead);
     });
+    this.readout = h("div", { class: "tl-read" });
+    this.bar = new TransportBar({
+      seek: (time) => lead.seek(time),
+      step: (by) => lead.step(by),
+      toggle: () => lead.toggle(),
+      speed: (value) => (lead.speed = value),
+    }, "Play both (Space)");
+    this.element = h("div", { class: "tl-time tlp-time" }, this.bar.element, this.strip, this.readout);
   }
 
   draw() {
     const { pair, strip } = this;
     const { lead, colors } = pair;
-    const icon = lead.playing ? "pause" : "play";
-    if (this.shownIcon !== icon) {
-      this.playButton.innerHTML = icons[icon];
-      this.shownIcon = icon;
-    }
-    this.speed.value = String(lead.speed);
+    this.bar.show(lead);
     if (!strip.clientWidth || !lead.end) return;
     const ctx = wiped(strip);
     const wide = strip.clientWidth - LETTERS;
@@ -114,7 +210,7 @@ export class PairTime {
   #label(ctx, { playback }, { wide, top, base }) {
     if (!playback) return;
     const { lead, colors } = this.pair;
-    const label = timeIn(playback.makespan, lead.end);
+    const label = duration(playback.makespan);
     const width = (playback.makespan / lead.end) * wide;
     ctx.font = `10px ${FONT}`;
     ctx.textAlign = "left";
@@ -130,39 +226,27 @@ export class PairTime {
 
   #feet(ctx, wide) {
     const { lead, colors } = this.pair;
-    const { unit, name } = unitOf(lead.end);
     const step = roundStep(lead.end / Math.max(1, Math.floor(wide / 90)));
     ctx.fillStyle = colors.dim;
     ctx.font = `10px ${FONT}`;
     for (let time = 0; time <= lead.end; time += step) {
       const x = (time / lead.end) * wide;
       ctx.textAlign = time === 0 ? "left" : wide - x < 20 ? "right" : "center";
-      ctx.fillText(`${short(time / unit)} ${name}`, LETTERS + x, this.strip.clientHeight - 3);
+      ctx.fillText(tick(time, lead.end), LETTERS + x, this.strip.clientHeight - 3);
     }
   }
 
   #read() {
     const { lead } = this.pair;
-    const [first, second] = [timeIn(lead.time, lead.end), `of ${timeIn(lead.end, lead.end)}`];
-    if (this.shownText === first + second) return;
-    this.shownText = first + second;
+    const text = moment(lead.time, lead.end);
+    if (this.shownText === text) return;
+    this.shownText = text;
+    const [first, second] = text.split(/ (?=of )/);
     this.readout.replaceChildren(h("b", {}, first), h("span", {}, second));
     this.strip.setAttribute("aria-valuemax", String(lead.end));
     this.strip.setAttribute("aria-valuenow", String(Math.round(lead.time * 1000) / 1000));
-    this.strip.setAttribute("aria-valuetext", `${first} ${second}`);
+    this.strip.setAttribute("aria-valuetext", text);
   }
-}
-
-/** The unit for times up to an end. @param {number} end µs */
-function unitOf(end) {
-  if (end >= 1e6) return { unit: 1e6, name: "s" };
-  return end >= 1e3 ? { unit: 1e3, name: "ms" } : { unit: 1, name: "µs" };
-}
-
-/** A time in the unit of an end and with as many places, so that it stands still. */
-function timeIn(time, end) {
-  const { unit, name } = unitOf(end);
-  return `${(time / unit).toFixed(end / unit >= 100 ? 1 : 2)} ${name}`;
 }
 
 /** The next larger of 1, 2 and 5 times a power of ten. @param {number} least */

@@ -2,13 +2,14 @@
 
 import { run } from "./commands.js";
 import { h, iconButton } from "./dom.js";
+import { counts } from "./folding.js";
 import { SHEET } from "./keyboard.js";
-import { counts } from "./folded.js";
-import { bandwidth, bytes, duration, short } from "./units.js";
+import { bandwidth, bytes, digits, duration } from "./units.js";
 
 /** Rows that the text panel shows of an epoch. */
 const MOST_ROWS = 60;
 
+/** Icon, title, the command if it is not called as the icon, its arguments; null parts groups. @type {any[]} */
 const TOOLS = [
   ["select", "Select (V)"], ["link", "Draw links (L)"], null,
   ["gpu", "Add a GPU (G)", "add", { kind: "gpu" }],
@@ -48,7 +49,7 @@ export class Panels {
 
   /** Whether an event belongs to a panel rather than to the drawing. @param {EventTarget} target */
   has(target) {
-    return [this.tools, this.log, this.sheet, this.canvas.takes.element, this.canvas.folding.element].some((panel) => panel.contains(/** @type {Node} */ (target)));
+    return [this.tools, this.log, this.sheet, this.canvas.incumbents.element, this.canvas.folding.element].some((panel) => panel.contains(/** @type {Node} */ (target)));
   }
 
   #makeTools() {
@@ -226,8 +227,8 @@ export class Panels {
     const { forth, back } = line;
     const alike = back && ["bandwidth", "alpha", "count", "medium"].every((key) => forth[key] === back[key]);
     const rows = (link) => [
-      ["bandwidth", bandwidth(link.bandwidth)], ["alpha", `${short(link.alpha)} µs`],
-      ...(link.count > 1 ? [["count", `${link.count} × ${short(link.bandwidth / link.count)} GB/s`]] : [["count", "1"]]),
+      ["bandwidth", bandwidth(link.bandwidth)], ["alpha", duration(link.alpha)],
+      ...(link.count > 1 ? [["count", `${link.count} × ${digits(link.bandwidth / link.count)} GB/s`]] : [["count", "1"]]),
       ...(link.medium ? [["medium", link.medium]] : []),
     ];
     if (!back) return tipRows(`${a} → ${b}`, rows(forth));

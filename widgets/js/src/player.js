@@ -1,5 +1,6 @@
 /**
- * What a scene looks like at a time, and the clock that runs through it. No DOM, no timers.
+ * Playback of a scene: what it looks like at a time, and the clock that runs through it. No DOM, no
+ * timers.
  *
  * @typedef {import("./types.js").Scene} Scene
  * @typedef {import("./types.js").Cut} Cut
@@ -15,7 +16,9 @@
  * @property {number} fraction
  */
 
-import { endsKey } from "./model.js";
+import { Buffers } from "./buffers.js";
+import { endsKey, signature, wholeTopology } from "./model.js";
+import { originColor } from "./style.js";
 
 /** Seconds that a whole film takes at most at normal speed. */
 export const LONGEST = 20;
@@ -99,7 +102,7 @@ export class Playback {
   }
 }
 
-/** Where the player is, in µs. It is told how much time passed, so it needs no timer. */
+/** Where the player is, in µs. `advance` says how much time passed, so it needs no timer. */
 export class Clock {
   /** @param {number} end µs @param {number} step µs of one step @param {number} [pace] steps a second */
   constructor(end, step, pace = 1) {
@@ -139,4 +142,27 @@ export class Clock {
   seek(time) {
     this.time = Math.min(this.end, Math.max(0, time));
   }
+}
+
+/** What a canvas plays a scene from. @param {Scene | null | undefined} scene none stops the player */
+export function filmOf(scene) {
+  if (!scene?.transfers) {
+    return {
+      playback: null, buffers: null, clock: new Clock(0, 1), sceneSignature: null, sceneRanks: [],
+      originColors: [], chunkColors: [],
+      ...(scene?.topology ? { sceneSignature: signature(wholeTopology(scene.topology)) } : {}),
+    };
+  }
+  const playback = new Playback(scene);
+  const { makespan, step, epochs, origins, originOf } = playback;
+  const originColors = origins.map((_, i) => originColor(i, origins.length));
+  return {
+    playback,
+    buffers: new Buffers(scene),
+    clock: new Clock(makespan, step, Math.max(1, epochs / LONGEST)),
+    sceneSignature: signature(wholeTopology(scene.topology)),
+    sceneRanks: scene.topology.devices.filter((d) => d.kind === "gpu").map((d) => d.name),
+    originColors,
+    chunkColors: originOf.map((origin) => originColors[origin]),
+  };
 }

@@ -1,6 +1,6 @@
 /** The film: the stage's layers put together into GIF or WebM, in the page, without a server. */
 
-import { GIFEncoder, applyPalette, quantize } from "gifenc";
+import * as gifenc from "gifenc";
 import { EditError } from "./model.js";
 import { FONT } from "./style.js";
 import { moment } from "./units.js";
@@ -72,6 +72,7 @@ export async function toGif(canvas, { width = 900, fps = 12 } = {}) {
   const { clock } = canvas;
   const composer = new Composer(canvas, width);
   const { bitmap, ctx } = composer;
+  const { GIFEncoder, applyPalette, quantize } = gifenc;
   const gif = GIFEncoder();
   const seconds = clock.end / clock.stepSize / clock.pace;
   const frames = Math.max(2, Math.round(seconds * fps));

@@ -1,19 +1,63 @@
 /**
- * The outline around a set of devices that leaves the others out: a raster is filled around the
- * members, carved around the others, and its border is walked and smoothed.
+ * Region of a cut: the outline around a set of devices that leaves the others out. A raster is filled
+ * around the members, carved around the others, and its border is walked and smoothed.
  *
  * @typedef {import("./types.js").Rect} Rect
  * @typedef {import("./types.js").Point} Point
  */
 
-import { centre, grown, hullRect, overlap } from "./geometry.js";
+import { centre, grown, hullRect, overlap, rectOf } from "./geometry.js";
 
+/** Side of a cell; larger drawings have larger ones. */
 const CELL = 10;
+const MOST_CELLS = 1_000_000;
 /** Room between the members and the border; a single one is ringed closely. */
 const MARGIN = 24;
 const CLOSE_MARGIN = 11;
 const CORRIDOR = 14;
 const CARVE = 8;
+
+/** Room for the name of a host inside the region. */
+const HOST_NAME = 14;
+
+/**
+ * The outlines of a cut on the screen. The side with fewer devices is outlined: a cut is the same from
+ * both. A whole host counts as its box with the name above it.
+ * @param {Iterable<string>} named devices on one side of it
+ * @param {object} scene
+ * @param {import("./types.js").Topology} scene.topology
+ * @param {import("./types.js").Shown} scene.shown
+ * @param {(end: string) => Rect | null | undefined} scene.rect of a device, or of a group by its key
+ * @param {(host: string) => Rect | null | undefined} scene.hostRect
+ */
+export function regionOf(named, { topology, shown, rect, hostRect }) {
+  const inside = smallerSide(new Set(named), topology);
+  const split = new Set(topology.devices.filter((d) => !inside.has(d.name)).map((d) => d.host));
+  const rects = { in: [], out: [] };
+  const hosts = new Set();
+  for (const d of shown.devices) {
+    if (!inside.has(d.name)) rects.out.push(rect(d.name));
+    else if (d.host === null || split.has(d.host)) rects.in.push(rect(d.name));
+    else hosts.add(d.host);
+  }
+  for (const { key, members } of shown.groups) {
+    const within = members.filter((d) => inside.has(d.name)).length;
+    // A group that is cut in two has a frame of its own.
+    if (within === members.length) rects.in.push(rect(key));
+    else if (!within) rects.out.push(rect(key));
+  }
+  for (const host of hosts) {
+    const box = hostRect(host);
+    if (box) rects.in.push({ ...box, y1: box.y1 - HOST_NAME });
+  }
+  return outline(rects.in.filter(Boolean), rects.out.filter(Boolean));
+}
+
+/** @param {Set<string>} named @param {import("./types.js").Topology} topology */
+function smallerSide(named, { devices }) {
+  const others = devices.map((d) => d.name).filter((name) => !named.has(name));
+  return others.length && others.length < devices.length - others.length ? new Set(others) : named;
+}
 
 /**
  * @param {Rect[]} inside rectangles to enclose
@@ -74,17 +118,18 @@ const distance = (p, q) => Math.hypot(p.x - q.x, p.y - q.y);
 class Raster {
   /** @param {Rect} box what it covers */
   constructor(box) {
-    this.x = box.x1 - 2 * CELL;
-    this.y = box.y1 - 2 * CELL;
-    this.width = Math.ceil((box.x2 - this.x) / CELL) + 2;
-    this.height = Math.ceil((box.y2 - this.y) / CELL) + 2;
+    this.cell = Math.max(CELL, Math.sqrt(((box.x2 - box.x1) * (box.y2 - box.y1)) / MOST_CELLS));
+    this.x = box.x1 - 2 * this.cell;
+    this.y = box.y1 - 2 * this.cell;
+    this.width = Math.ceil((box.x2 - this.x) / this.cell) + 2;
+    this.height = Math.ceil((box.y2 - this.y) / this.cell) + 2;
     this.cells = new Uint8Array(this.width * this.height);
   }
 
   /** Set the cells whose middle lies in a rectangle. @param {Rect} r @param {0 | 1} value */
   fill(r, value) {
-    const from = (v, origin) => Math.max(1, Math.ceil((v - origin) / CELL - 0.5));
-    const to = (v, origin, size) => Math.min(size - 2, Math.floor((v - origin) / CELL - 0.5));
+    const from = (v, origin) => Math.max(1, Math.ceil((v - origin) / this.cell - 0.5));
+    const to = (v, origin, size) => Math.min(size - 2, Math.floor((v - origin) / this.cell - 0.5));
     const [left, right] = [from(r.x1, this.x), to(r.x2, this.x, this.width)];
     for (let j = from(r.y1, this.y); j <= to(r.y2, this.y, this.height); j++) {
       if (right >= left) this.cells.fill(value, j * this.width + left, j * this.width + right + 1);
@@ -93,11 +138,11 @@ class Raster {
 
   /** @param {Point} p @param {Point} q @param {number} reach to either side */
   line(p, q, reach) {
-    const steps = Math.max(1, Math.ceil(distance(p, q) / CELL));
+    const steps = Math.max(1, Math.ceil(distance(p, q) / this.cell));
     for (let i = 0; i <= steps; i++) {
       const x = p.x + ((q.x - p.x) * i) / steps;
       const y = p.y + ((q.y - p.y) * i) / steps;
-      this.fill(grown({ x1: x, y1: y, x2: x, y2: y }, reach), 1);
+      this.fill(grown(rectOf({ x, y }), Math.max(reach, this.cell)), 1);
     }
   }
 
@@ -133,7 +178,7 @@ class Raster {
     let key = start;
     do {
       const [i, j] = next.get(key).pop();
-      points.push({ x: this.x + i * CELL, y: this.y + j * CELL });
+      points.push({ x: this.x + i * this.cell, y: this.y + j * this.cell });
       key = i + j * (this.width + 1);
     } while (key !== start);
     return points.filter((p, n) => n % 2 === 0);

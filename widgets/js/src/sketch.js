@@ -1,7 +1,7 @@
 /**
  * A sketch over the drawing: links that are not to be used are dashed and faint, relays have a
- * ring. While it is drawn, a click or Enter picks a link or a GPU; the host of the canvas is told
- * and keeps the sketch, so that nothing here changes the drawing.
+ * ring. While it is drawn, a click or Enter picks a link or a GPU; the host of the canvas gets
+ * it and has the sketch, so that nothing here changes the drawing.
  *
  * @typedef {import("./types.js").Sketch} Sketch
  * @typedef {import("./types.js").Line} Line
@@ -9,15 +9,14 @@
 
 import { run } from "./commands.js";
 import { lineId } from "./elements.js";
-import { endsOf, switchedOff } from "./folded.js";
+import { endsOf, switchedOff } from "./folding.js";
 import { centre, grown, pointOn } from "./geometry.js";
-import { inkOn } from "./palette.js";
 import { FRAME } from "./stage.js";
-import { FONT } from "./style.js";
+import { FONT, inkOn } from "./style.js";
 
 /** Keys that do while a sketch is drawn what they do else: none of them edits the drawing. */
 const OTHERS = { f: "fit", h: "heat", o: "fold", t: "log", "?": "shortcuts" };
-/** Picks that are told again with the next one. */
+/** Picks that are sent again with the next one. */
 const MOST_PICKS = 40;
 /** Pixels that the card of the host takes. */
 const CARD = 104;
@@ -84,7 +83,7 @@ export class SketchView {
     stage.frame = { ...FRAME, top: FRAME.top + (this.on ? CARD : 0) };
     if (fitted) this.canvas.fit();
     this.at = { device: null, line: null };
-    // Where it was ended here, by a key or a tool, the host is told.
+    // Where it was ended here, by a key or a tool, the host hears of it.
     if (this.on || !this.#sketch?.drawing) return;
     this.ended = this.#sketch;
     this.#pick({ done: true });

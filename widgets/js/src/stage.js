@@ -9,23 +9,18 @@
  */
 
 import cytoscape from "cytoscape";
-import { GROUP } from "./compactor.js";
-import { deviceElement, endId, groupElement, hostElement, hostId, lineElement, lineId } from "./elements.js";
-import { endsOf, hostKey, shownOf } from "./folded.js";
 import {
-  bendAround, borderPoint, centre, curveBetween, grown, hullRect, overlap, pointOn, rectAt, within,
+  MANY_LINKS, MOST_COVERED, bendsOf, deviceElement, endId, groupElement, hostElement, hostId, lineElement, lineId,
+} from "./elements.js";
+import { endsOf, hostKey, shownOf } from "./folding.js";
+import {
+  borderPoint, centre, coveredParts, curveBetween, grown, hullRect, pointOn, rectOf, within,
 } from "./geometry.js";
 import { EMPTY, endsKey } from "./model.js";
 import { HOST_PADDING, styleSheet } from "./style.js";
 
-/** Links above which they are drawn thinner and fainter. */
-const MANY_LINKS = 800;
 /** Links above which a still picture is panned. */
 const STILL_WHILE_PANNING = 1000;
-/** Links above which they are not led around devices: nobody can follow that many anyway. */
-const MOST_BENT = 900;
-/** Elements above which chunks are shown even where their line is beneath a device. */
-const MOST_COVERED = 1200;
 
 /** Room that the floating tools and the legend need, in pixels. */
 export const FRAME = { top: 68, side: 34, bottom: 50 };
@@ -55,7 +50,8 @@ export class Stage {
     /** Object on the screen by id: snapshots share structure, so the same one is unchanged. */
     this.painted = new Map();
     this.curves = new Map();
-    this.bends = new Map();
+    /** How much each line of `lines` bends while its ends stand at `positions`. */
+    this.bent = { lines: null, positions: null, bends: /** @type {Map<string, number>} */ (new Map()) };
     this.shown = shownOf(EMPTY, new Set());
     this.frame = FRAME;
     /** Whether a selection or a position that changes now is our own doing. */
@@ -122,7 +118,7 @@ export class Stage {
     for (const { name, host } of devices) {
       if (host !== null) this.rooms.set(host, [...(this.rooms.get(host) ?? []), name]);
     }
-    const bends = this.#bendsOf(this.shown);
+    const bends = this.#bends();
     const thin = lines.length > MANY_LINKS;
     const at = (name) => positions[name];
     return [
@@ -145,20 +141,13 @@ export class Stage {
     ];
   }
 
-  /** How much each line bends to go around the devices in its way. */
-  #bendsOf({ devices, groups, lines, positions }) {
-    if (this.bends.lines === lines && this.bends.positions === positions) return this.bends;
-    const rects = new Map([
-      ...devices.map((d) => [d.name, rectAt(positions[d.name], d.kind)]),
-      ...groups.map(({ key }) => [key, rectAt(positions[key], GROUP)]),
-    ]);
-    const bends = new Map();
-    for (const line of lines) {
-      const others = lines.length > MOST_BENT ? [] : withoutEnds(rects, line);
-      bends.set(line.id, bendAround(centre(rects.get(line.a)), centre(rects.get(line.b)), others));
+  /** How much each line bends; found anew when lines or places changed. */
+  #bends() {
+    const { lines, positions } = this.shown;
+    if (this.bent.lines !== lines || this.bent.positions !== positions) {
+      this.bent = { lines, positions, bends: bendsOf(this.shown) };
     }
-    this.bends = Object.assign(bends, { lines, positions });
-    return bends;
+    return this.bent.bends;
   }
 
   /** Rectangle of a device or group as it is on the screen now, mid-drag included. @returns {Rect | null} */
@@ -186,13 +175,13 @@ export class Stage {
     const { devices, groups, lines } = this.shown;
     const hosts = [...this.rooms.keys()].map((name) => this.hostRect(name));
     const bent = lines
-      .filter((line) => this.bends.get(line.id))
+      .filter((line) => this.bent.bends.get(line.id))
       .map((line) => pointOn(this.curve(line), 0.5));
     return hullRect([
       ...devices.map((d) => this.rect(d.name)),
       ...groups.map(({ key }) => this.rect(key)),
       ...hosts.map((r) => ({ ...r, y1: r.y1 - HOST_NAME })),
-      ...bent.map(({ x, y }) => ({ x1: x, y1: y, x2: x, y2: y })),
+      ...bent.map(rectOf),
     ]);
   }
 
@@ -205,7 +194,7 @@ export class Stage {
     if (known) return known;
     const [from, to] = [this.rect(line.a), this.rect(line.b)];
     if (!from || !to) return null;
-    const curve = curveBetween(from, to, this.bends.get(line.id) ?? 0);
+    const curve = curveBetween(from, to, this.bent.bends.get(line.id) ?? 0);
     const width = this.cy.getElementById(lineId(line.id)).data("width") ?? 2;
     const made = { ...curve, lane: width / 2 + 3.2, width, covered: this.#covered(line, curve) };
     this.curves.set(line.id, made);
@@ -215,18 +204,12 @@ export class Stage {
   /** Which parts of a line are beneath devices that it crosses; null where none is. */
   #covered(line, curve) {
     if (this.painted.size > MOST_COVERED) return null;
-    const box = hullRect([curve.a, curve.b, curve.c ?? curve.a].map(({ x, y }) => ({ x1: x, y1: y, x2: x, y2: y })));
-    const crossed = this.cy
+    const others = this.cy
       .nodes(".device, .group")
       .map((n) => n.data("name"))
       .filter((name) => name !== line.a && name !== line.b)
-      .map((name) => this.rect(name))
-      .filter((rect) => overlap(rect, grown(box, 1)));
-    if (!crossed.length) return null;
-    const parts = Array.from({ length: 48 }, (_, i) =>
-      crossed.some((rect) => within(rect, pointOn(curve, (i + 0.5) / 48))),
-    );
-    return parts.some(Boolean) ? parts : null;
+      .map((name) => this.rect(name));
+    return coveredParts(curve, others);
   }
 
   /** @param {Point} p on the screen @returns {Point} in the drawing */
@@ -351,8 +334,8 @@ export class Stage {
     const { lanes } = this.shown;
     const cut = new Set([...ends].map((key) => lanes.get(key)).filter(Boolean).map(({ line }) => lineId(line.id)));
     this.cy.batch(() => {
-      this.cy.edges().forEach((e) => e.toggleClass("cut", cut.has(e.id())));
-      this.cy.nodes(".group").forEach((n) => n.toggleClass("split", split.has(n.data("name"))));
+      this.cy.edges().forEach((e) => void e.toggleClass("cut", cut.has(e.id())));
+      this.cy.nodes(".group").forEach((n) => void n.toggleClass("split", split.has(n.data("name"))));
     });
   }
 
@@ -360,7 +343,7 @@ export class Stage {
   fade(which) {
     if (!which && !this.fading) return;
     this.fading = Boolean(which);
-    this.cy.batch(() => this.cy.edges().forEach((e) => e.toggleClass("faded", Boolean(which?.(e.id())))));
+    this.cy.batch(() => this.cy.edges().forEach((e) => void e.toggleClass("faded", Boolean(which?.(e.id())))));
   }
 
   /** The line that was painted between two ends. @param {string} a @param {string} b */
@@ -383,9 +366,6 @@ export class Stage {
   }
 }
 
-const withoutEnds = (rects, { a, b }) =>
-  [...rects].filter(([name]) => name !== a && name !== b).map(([, rect]) => rect);
-
 /** Change an element on the screen into what it should be. */
 function update(have, element) {
   const { id, source, target, parent, ...data } = element.data;
@@ -394,7 +374,7 @@ function update(have, element) {
   }
   const now = have.cy().getElementById(id);
   now.data(data);
-  const kept = ["cut", "filled", "far1", "far2", "faded", "off", "partly"].filter((name) => now.hasClass(name));
-  now.classes([element.classes, ...kept].join(" "));
+  const classes = ["cut", "filled", "far1", "far2", "faded", "off", "partly"].filter((name) => now.hasClass(name));
+  now.classes([element.classes, ...classes].join(" "));
   if (element.position) now.position(element.position);
 }

@@ -1,71 +1,90 @@
 /**
- * The strip below the stage: transport, one bar per epoch as high as the links are busy with an
- * orange foot as wide as the bottleneck cut is used, and where the player is.
+ * Timeline below the stage: transport, one bar per epoch as high as the links are busy with an orange
+ * foot as wide as the bottleneck cut is used, and where the player is.
  */
 
-import { drawBars, wiped } from "./bars.js";
-import { h, iconButton, icons } from "./dom.js";
 import { run } from "./commands.js";
+import { h, iconButton, icons, wiped } from "./dom.js";
 import { FONT } from "./style.js";
 import { duration, moment } from "./units.js";
 
 /** Speeds that a film may have; 1 is normal. */
-export const SPEEDS = [0.25, 0.5, 1, 2, 4, 8];
+const SPEEDS = [0.25, 0.5, 1, 2, 4, 8];
+
+/** The buttons that play, step and go to the start, and the speed. */
+export class TransportBar {
+  /**
+   * @param {{seek: (time: number) => void, step: (by: number) => void, toggle: () => void,
+   *   speed: (value: number) => void}} does
+   * @param {string} [play] title of the button that plays
+   */
+  constructor({ seek, step, toggle, speed }, play = "Play (Space)") {
+    this.play = iconButton("play", play, toggle, { class: "tl-play" });
+    this.speed = h(
+      "select",
+      { "aria-label": "Speed", title: "Speed", onchange: (event) => speed(+event.target.value) },
+      ...SPEEDS.map((value) => h("option", { value, selected: value === 1 }, `${value}×`)),
+    );
+    this.element = h(
+      "div", { class: "tl-transport" },
+      iconButton("first", "To the start (Home)", () => seek(0)),
+      iconButton("back", "Step back (←)", () => step(-1)),
+      this.play,
+      iconButton("next", "Step forward (→)", () => step(1)),
+      this.speed,
+    );
+  }
+
+  /** @param {{playing: boolean, speed: number}} clock */
+  show({ playing, speed }) {
+    const icon = playing ? "pause" : "play";
+    if (this.icon !== icon) this.play.innerHTML = icons[icon];
+    this.icon = icon;
+    this.speed.value = String(speed);
+  }
+}
+
+/**
+ * A bitmap on which the pointer moves the time.
+ * @param {string} label @param {(event: PointerEvent, box: DOMRect) => void} seek
+ */
+export function timeStrip(label, seek) {
+  const strip = h("canvas", { class: "tl-strip", tabindex: 0, role: "slider", "aria-label": label, "aria-valuemin": 0 });
+  const move = (event) => seek(event, strip.getBoundingClientRect());
+  strip.addEventListener("pointerdown", (event) => {
+    strip.setPointerCapture(event.pointerId);
+    move(event);
+    strip.onpointermove = move;
+  });
+  strip.addEventListener("pointerup", () => (strip.onpointermove = null));
+  return strip;
+}
 
 export class Timeline {
   /** @param {import("./canvas.js").Canvas} canvas */
   constructor(canvas) {
     this.canvas = canvas;
-    const button = (icon, title, command, args) =>
-      iconButton(icon, title, () => run(canvas, command, args));
-    this.strip = h("canvas", {
-      class: "tl-strip", tabindex: 0, role: "slider", "aria-label": "Time", "aria-valuemin": 0,
+    const button = (icon, title, command) => iconButton(icon, title, () => run(canvas, command));
+    this.strip = timeStrip("Time", (event, box) => {
+      canvas.transport.seek(((event.clientX - box.left) / box.width) * this.#span());
     });
     this.readout = h("div", { class: "tl-read" });
-    this.playButton = iconButton("play", "Play (Space)", () => run(canvas, "toggle"), { class: "tl-play" });
-    this.speed = h(
-      "select",
-      { "aria-label": "Speed", title: "Speed", onchange: (event) => run(canvas, "speed", { value: +event.target.value }) },
-      ...SPEEDS.map((value) => h("option", { value, selected: value === 1 }, `${value}×`)),
-    );
+    this.bar = new TransportBar({
+      seek: (time) => run(canvas, "seek", { time }),
+      step: (by) => run(canvas, "step", { by }),
+      toggle: () => run(canvas, "toggle"),
+      speed: (value) => run(canvas, "speed", { value }),
+    });
     this.heatButton = button("heat", "Link load (H)", "heat");
     this.logButton = button("log", "Event log (T)", "log");
     this.inspectButton = button("inspect", "Inspector (I)", "inspect");
     this.element = h(
-      "div",
-      { class: "tl-time" },
-      h(
-        "div", { class: "tl-transport" },
-        button("first", "To the start (Home)", "seek", { time: 0 }),
-        button("back", "Step back (←)", "step", { by: -1 }),
-        this.playButton,
-        button("next", "Step forward (→)", "step", { by: 1 }),
-        this.speed,
-      ),
-      this.strip,
-      this.readout,
+      "div", { class: "tl-time" }, this.bar.element, this.strip, this.readout,
       h(
         "div", { class: "tl-transport" },
         this.heatButton, this.logButton, this.inspectButton, button("film", "Save as GIF", "export_gif"),
       ),
     );
-    this.#listen();
-  }
-
-  #listen() {
-    const { canvas, strip } = this;
-    const seek = (event) => {
-      const box = strip.getBoundingClientRect();
-      canvas.transport.seek(((event.clientX - box.left) / box.width) * this.#span());
-    };
-    strip.addEventListener("pointerdown", (event) => {
-      strip.setPointerCapture(event.pointerId);
-      seek(event);
-      strip.onpointermove = seek;
-    });
-    strip.addEventListener("pointerup", () => {
-      strip.onpointermove = null;
-    });
   }
 
   /** µs that the strip is wide: whole epochs. */
@@ -108,15 +127,10 @@ export class Timeline {
 
   #buttons() {
     const { canvas } = this;
-    const icon = canvas.clock.playing ? "pause" : "play";
-    if (this.shownIcon !== icon) {
-      this.playButton.innerHTML = icons[icon];
-      this.shownIcon = icon;
-    }
+    this.bar.show(canvas.clock);
     this.heatButton.setAttribute("aria-pressed", String(canvas.heat));
     this.logButton.setAttribute("aria-pressed", String(canvas.panels.logShown));
     this.inspectButton.setAttribute("aria-pressed", String(canvas.inspector.open));
-    this.speed.value = String(canvas.clock.speed);
   }
 
   #ticks(ctx, { width, height }) {
@@ -146,4 +160,56 @@ export class Timeline {
     strip.setAttribute("aria-valuenow", String(Math.round(clock.time * 1000) / 1000));
     strip.setAttribute("aria-valuetext", `${epoch}, ${duration(clock.time)}`);
   }
+}
+
+// ---- bars -----------------------------------------------------------------------------------------
+
+/** Pixels that a bar needs at least; below it epochs share one. */
+const LEAST_BAR = 3;
+/** Pixels of the foot that shows how far a cut is used. */
+const FOOT = 5;
+
+/**
+ * Draw a bar per epoch, as high as the links are busy; the part to come is fainter.
+ * @param {CanvasRenderingContext2D} ctx
+ * @param {{playback: import("./player.js").Playback, time: number, colors: Record<string, string>,
+ *   fill: string, crossing?: Float64Array | null}} film what, when in µs, and in which colours
+ * @param {{left: number, width: number, top: number, base: number}} frame where, in pixels
+ */
+export function drawBars(ctx, { playback, time, colors, fill, crossing = null }, { left, width, top, base }) {
+  const merge = Math.max(1, Math.ceil((playback.epochs * LEAST_BAR) / width));
+  const bars = Math.ceil(playback.epochs / merge);
+  const each = (width / playback.epochs) * merge;
+  const gap = each > 8 ? 2 : each > 4 ? 1 : 0;
+  const peak = Math.max(1e-9, ...playback.busy);
+  const now = time / playback.step / merge;
+  const radius = Math.min(3, each / 4);
+  const box = (x, y, w, h) => {
+    ctx.beginPath();
+    ctx.roundRect(left + x, y, Math.max(1, w), h, radius);
+    ctx.fill();
+  };
+  for (let i = 0; i < bars; i++) {
+    const [from, to] = [i * merge, Math.min(playback.epochs, (i + 1) * merge)];
+    const wide = Math.min(each, width - i * each) - gap;
+    ctx.globalAlpha = 1;
+    ctx.fillStyle = colors.empty;
+    box(i * each, top, wide, base - top);
+    ctx.globalAlpha = i <= now ? 1 : 0.42;
+    const tall = Math.max(2, (mean(playback.busy, from, to) / peak) * (base - top));
+    ctx.fillStyle = fill;
+    box(i * each, base - tall, wide, tall);
+    const used = crossing ? mean(crossing, from, to) : 0;
+    if (used > 0.005) {
+      ctx.fillStyle = colors.cut;
+      box(i * each, base - FOOT, wide * used, FOOT);
+    }
+  }
+  ctx.globalAlpha = 1;
+}
+
+function mean(values, from, to) {
+  let sum = 0;
+  for (let i = from; i < to; i++) sum += values[i];
+  return sum / Math.max(1, to - from);
 }

@@ -1,7 +1,7 @@
 /** Chunks on their way, as dots on the links, and how busy the links are. */
 
-import { between } from "./palette.js";
 import { pointOn } from "./geometry.js";
+import { between } from "./style.js";
 
 /** Dots above which outlines and tails cannot be seen but would cost half of the time. */
 const MANY_TOKENS = 800;
@@ -16,7 +16,7 @@ const FAINT = 0.14;
  * @returns {number} how many there are
  */
 export function drawTokens(ctx, canvas) {
-  const { match } = canvas.inspector.way;
+  const { match } = canvas.inspector.path;
   const buckets = new Map();
   const faint = new Map();
   const count = placed(canvas, (flight, token) => {
@@ -69,7 +69,7 @@ function placed(canvas, each) {
     if (!sides) seen.set(lane.line, (sides = [0, 0]));
     const behind = sides[Number(lane.forth)]++;
     const token = place(flight, { time, curve, forth: lane.forth, behind, radius, tails });
-    if (!hidden(curve, token.way)) each(flight, token);
+    if (!hidden(curve, token.along)) each(flight, token);
   }
   return flights.length;
 }
@@ -81,8 +81,8 @@ function radiusFor(count, zoom) {
 }
 
 /** Whether a place on a line is beneath a device that the line crosses. */
-const hidden = ({ covered }, way) =>
-  covered !== null && covered[Math.min(covered.length - 1, Math.floor(way * covered.length))];
+const hidden = ({ covered }, along) =>
+  covered !== null && covered[Math.min(covered.length - 1, Math.floor(along * covered.length))];
 
 /** Where a chunk is, how far along its line, and where its tail ends. Those sent side by side follow one another. */
 function place(flight, { time, curve, forth, behind, radius, tails }) {
@@ -91,10 +91,10 @@ function place(flight, { time, curve, forth, behind, radius, tails }) {
   const share = Math.min(1, Math.max(0, (time - flight.start) / whole - gap));
   const end = Math.max(0, share - (radius * 3.6) / curve.length);
   const side = forth ? curve.lane : -curve.lane;
-  const way = forth ? share : 1 - share;
-  const at = pointOn(curve, way, side);
+  const along = forth ? share : 1 - share;
+  const at = pointOn(curve, along, side);
   const tail = tails ? pointOn(curve, forth ? end : 1 - end, side) : at;
-  return { way, at, tail, r: radius * (flight.fraction < 1 ? 0.55 + 0.45 * flight.fraction : 1) };
+  return { along, at, tail, r: radius * (flight.fraction < 1 ? 0.55 + 0.45 * flight.fraction : 1) };
 }
 
 /** @param {CanvasRenderingContext2D} ctx */

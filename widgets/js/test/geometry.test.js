@@ -1,11 +1,17 @@
-import { readFile } from "node:fs/promises";
 import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
-import { bendAround, borderPoint, curveBetween, pointOn, rectAt, within } from "../src/geometry.js";
-import { OKABE_ITO, between, originColor } from "../src/palette.js";
-import { PlainModel } from "../src/plain_model.js";
-import { outline } from "../src/region.js";
-import * as units from "../src/units.js";
+import { hostRects } from "../src/arrange.js";
+import {
+  MANY_LINKS, MOST_COVERED, bendsOf, boxesOf, lineWidth, shortName, withoutEnds,
+} from "../src/elements.js";
+import { MOST_DEVICES, counts, groupsOf, hostKey, shownOf } from "../src/folding.js";
+import {
+  bendAround, borderPoint, coveredParts, curveBetween, pointOn, rectAt, within,
+} from "../src/geometry.js";
+import { wholeDrawing } from "../src/model.js";
+import { outline, regionOf } from "../src/region.js";
+import { OKABE_ITO, between, originColor } from "../src/style.js";
 
 const box = (x, y) => rectAt([x, y], "gpu");
 
@@ -67,21 +73,83 @@ test("origins have colours of their own, none of them the bottleneck's", () => {
   assert.equal(between("#000000", "#ffffff", 0.5), "rgb(128,128,128)");
 });
 
-test("numbers are written as Python writes them", async () => {
-  const golden = JSON.parse(await readFile(new URL("./text.json", import.meta.url), "utf8"));
-  for (const [name, cases] of Object.entries(golden))
-    for (const [given, words] of cases) assert.equal(units[name](...[given].flat()), words);
-});
+// ---- drawings that Python lays out alike: `tests/widgets/test_geometry.py` reads the same file --------
 
-test("a plain model tells its listeners, and its host only what the view changed", () => {
-  const saved = [];
-  const heard = [];
-  const model = new PlainModel({ a: 1, b: 2 }, (changed) => saved.push(changed));
-  model.on("change:a", (_, value) => heard.push(value));
-  model.receive("a", 5);
-  model.set("a", 6);
-  model.set("a", 6);
-  model.save_changes();
-  model.save_changes();
-  assert.deepEqual([heard, saved, model.get("a")], [[5, 6], [{ a: 6 }], 6]);
-});
+const DRAWINGS = new URL("./drawings.json", import.meta.url);
+const drawings = JSON.parse(readFileSync(DRAWINGS, "utf8"));
+
+/** A drawing of the file: devices by name, kind and host, links by the numbers of their ends. */
+function drawingOf({ devices, links, positions }) {
+  const named = devices.map(([name, kind, host = null]) => ({ name, kind, host }));
+  return wholeDrawing({
+    topology: {
+      devices: named,
+      links: links.map(([src, dst, bandwidth]) => ({ src: named[src].name, dst: named[dst].name, bandwidth })),
+    },
+    positions: Object.fromEntries(named.map(({ name }, i) => [name, positions.slice(2 * i, 2 * i + 2)])),
+  });
+}
+
+/** Keys of the groups that are folded: those of the hosts that are named, of a large drawing all. */
+function foldedIn({ topology }, hosts) {
+  if (hosts) return new Set(hosts.map(hostKey));
+  return new Set(topology.devices.length > MOST_DEVICES ? groupsOf(topology).map(({ key }) => key) : []);
+}
+
+/**
+ * Everything of a drawing that is computed, as numbers. A line has its width and length, a point of its
+ * right lane, its ends, the control point where it is bent, and before them which parts are covered.
+ */
+function geometryOf(given) {
+  const drawing = drawingOf(given);
+  const shown = shownOf(drawing, foldedIn(drawing, given.folded));
+  const boxes = boxesOf(shown);
+  const hosts = hostRects(shown, boxes);
+  const bends = bendsOf(shown);
+  const cover = shown.lines.length + boxes.size + hosts.size <= MOST_COVERED;
+  const line = (each) => {
+    const curve = curveBetween(boxes.get(each.a), boxes.get(each.b), bends.get(each.id));
+    const width = lineWidth(each, shown.lines.length > MANY_LINKS);
+    const covered = cover ? coveredParts(curve, withoutEnds(boxes, each)) : null;
+    const points = [pointOn(curve, 0.3, width / 2 + 3.2), curve.a, curve.b, ...(curve.c ? [curve.c] : [])];
+    const numbers = [width, curve.length, ...points.flatMap(({ x, y }) => [x, y])];
+    return covered ? [covered.map(Number).join(""), ...numbers] : numbers;
+  };
+  const rect = (end) => boxes.get(end);
+  const regions = given.cuts.map((cut) =>
+    regionOf(cut.map((i) => given.devices[i][0]), {
+      topology: drawing.topology, shown, rect, hostRect: (host) => hosts.get(host),
+    }).map((loop) => loop.flatMap(({ x, y }) => [x, y])));
+  return {
+    labels: shown.devices.map(shortName),
+    groups: shown.groups.map((group) => [group.title, counts(group)]),
+    places: [...shown.groups.map(({ key }) => key), ...shown.devices.map(({ name }) => name)].flatMap((end) => shown.positions[end]),
+    hosts: [...hosts].map(([name, { x1, y1, x2, y2 }]) => [name, x1, y1, x2, y2]),
+    lines: shown.lines.map(line),
+    regions,
+  };
+}
+
+/** Whether two values are alike, numbers within a millionth. */
+function alike(found, wanted) {
+  if (typeof wanted === "number") return Math.abs(found - wanted) < 1e-6;
+  if (typeof wanted !== "object") return found === wanted;
+  const keys = Object.keys(wanted);
+  return keys.length === Object.keys(found).length && keys.every((key) => alike(found[key], wanted[key]));
+}
+
+/** Numbers in six places. */
+const rounded = (key, value) => (typeof value === "number" ? Number(value.toFixed(6)) : value);
+
+// `UPDATE=1 node --test` writes what the canvas makes of the drawings into the file.
+if (process.env.UPDATE) {
+  const rows = drawings.map((each) => JSON.stringify({ ...each, geometry: geometryOf(each) }, rounded));
+  writeFileSync(DRAWINGS, `[\n${rows.join(",\n")}\n]\n`);
+}
+
+for (const { geometry, ...given } of process.env.UPDATE ? [] : drawings) {
+  test(`curves, regions and folds stand where they stood: ${given.name}`, () => {
+    const found = geometryOf(given);
+    for (const part of Object.keys(geometry)) assert.ok(alike(found[part], geometry[part]), part);
+  });
+}

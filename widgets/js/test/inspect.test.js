@@ -1,12 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { barAt, Span } from "../src/inspect/gantt.js";
+import { Span, barAt } from "../src/inspect/gantt.js";
 import { cellAt, columnsIn } from "../src/inspect/grid.js";
-import { fitting, matcher, missing, named, typed, whole } from "../src/inspect/focus.js";
-import { tell } from "../src/inspect/list.js";
-import { Plan } from "../src/inspect/plan.js";
+import { Plan, fitting, matcher, missing, named, typed, whole } from "../src/inspect/plan.js";
+import { reportOn, sentence } from "../src/inspect/report.js";
 import { heightOf, packedIn, rowAt, rowsOf, seen, ticks } from "../src/inspect/rows.js";
-import { sentence } from "../src/inspect/told.js";
 import { wholeTopology } from "../src/model.js";
 import { Playback } from "../src/player.js";
 
@@ -64,7 +62,7 @@ test("without planned epochs the columns are the player's steps", () => {
 
 test("the way of a chunk and the arrivals at a rank are in order of time", () => {
   const plan = planOf();
-  assert.deepEqual(plan.wayOf(0).map(({ i }) => i), [0, 2]);
+  assert.deepEqual(plan.pathOf(0).map(({ i }) => i), [0, 2]);
   assert.deepEqual(plan.arrivalsAt("b").map(({ end }) => end), [10, 18]);
   assert.deepEqual(plan.holders(1), ["a"]);
 });
@@ -174,7 +172,7 @@ test("without reasons a send is told by where and when", () => {
 test("the list has a chunk's way, a link's sends, a rank's arrivals, a host's, or the critical path", () => {
   const plan = planOf();
   const told = (focus) => {
-    const { title, facts, sends } = tell(plan, whole(focus));
+    const { title, facts, sends } = reportOn(plan, whole(focus));
     return [title, facts, sends.map(({ i }) => i)];
   };
   assert.deepEqual(told({ chunk: 0 }), ["Path of chunk 0 of a", "80 KB, at first in a; 2 sends until 20 µs", [0, 2]]);

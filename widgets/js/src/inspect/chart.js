@@ -5,9 +5,9 @@
  * @typedef {import("./rows.js").Row} Row
  */
 
-import { wiped } from "../bars.js";
-import { h } from "../dom.js";
+import { h, wiped } from "../dom.js";
 import { FONT } from "../style.js";
+import { short } from "../units.js";
 import { Span, barAt, barOf, drawGantt } from "./gantt.js";
 import { cellAt, columnsIn, drawGrid, widthFor } from "./grid.js";
 import { heightOf, rowAt, seen, ticks } from "./rows.js";
@@ -137,7 +137,7 @@ export class Chart {
     const picture = {
       ctx, rows: this.rows, shift: this.shift, colors, chunkColors,
       range: seen(this.rows, scrollTop, scrollTop + frame.height - AXIS),
-      match: inspector.match, chosen: inspector.chosen, picked: this.element.matches(":focus") ? inspector.walk.at : null,
+      match: inspector.match, chosen: inspector.chosen, picked: this.element.matches(":focus") ? inspector.navigator.at : null,
       critical: inspector.marked ? inspector.plan.critical : NO_PATH,
     };
     ctx.save();
@@ -204,7 +204,7 @@ export class Chart {
     for (const time of this.#ticks()) {
       const x = this.span.place(time);
       ctx.textAlign = x < gantt.x + 8 ? "left" : x > gantt.x + gantt.width - 10 ? "right" : "center";
-      ctx.fillText(String(Number(time.toPrecision(6))), x, AXIS - 8);
+      ctx.fillText(short(time), x, AXIS - 8);
     }
     const every = Math.ceil(20 / columns.each);
     ctx.textAlign = "center";
@@ -226,7 +226,7 @@ export class Chart {
       button.firstChild.textContent = row.title;
       button.title = row.title;
       button.dataset.row = r;
-      button.toggleAttribute("data-at", r === inspector.walk.row && inspector.walk.send < 0);
+      button.toggleAttribute("data-at", r === inspector.navigator.row && inspector.navigator.send < 0);
       button.setAttribute("aria-pressed", String(inspector.isLookedAt(row.subject)));
       button.style.cssText = `top:${this.shift + row.top - AXIS}px;height:${row.height}px;width:${frame.head}px`;
     }

@@ -2,7 +2,7 @@
 
 import { run } from "../commands.js";
 import { h, iconButton } from "../dom.js";
-import { named, proposals, typed } from "./focus.js";
+import { named, proposals, typed } from "./plan.js";
 import { KINDS_OF_ROWS } from "./rows.js";
 
 /** Names that the field proposes, of each kind. */
@@ -131,7 +131,7 @@ export class Drawer {
     const at = inspector.chart.at(inspector.chart.local(event));
     if (at?.send) {
       inspector.lookAtSend(at.send);
-      inspector.walk.stepTo(at.send);
+      inspector.navigator.stepTo(at.send);
       this.say(inspector.sentence(at.send));
       return false;
     }

@@ -19,8 +19,7 @@
  * @property {Sent | null} picked where the keyboard is
  */
 
-import { inkOn } from "../palette.js";
-import { FONT } from "../style.js";
+import { FONT, inkOn } from "../style.js";
 import { laneBox } from "./rows.js";
 
 /** Opacity of bars that step back, and of last bytes on their way. */
@@ -33,7 +32,10 @@ const LEAST = 1.5;
 export class Span {
   /** @param {number} from µs @param {number} to µs @param {{x: number, width: number}} frame pixels */
   constructor(from, to, { x, width }) {
-    Object.assign(this, { from, to, x, width });
+    this.from = from;
+    this.to = to;
+    this.x = x;
+    this.width = width;
     this.scale = width / Math.max(1e-12, to - from);
   }
 
@@ -80,17 +82,17 @@ function layRow(row, { picture: { match, chunkColors }, span, layers, words, top
   row.sends.forEach((send, k) => {
     if (send.end < span.from || send.start > span.to) return;
     const c = place(send.end);
-    const kept = !match || match(send);
-    const last = done[kept];
+    const matches = !match || match(send);
+    const last = done[matches];
     if (c < last[row.lane[k]]) return;
     last[row.lane[k]] = Math.floor(c) + 1;
     const [a, b] = [place(send.start), place(send.sent)];
     const box = laneBox(row, row.lane[k]);
     const y = top + box.y;
     const color = chunkColors[send.chunk];
-    if (c > b) put(kept ? layers.tails : layers.faintTails, color, [b, y, c - b, box.height]);
-    put(kept ? layers.bars : layers.faint, color, [a, y, Math.max(LEAST, b - a - (b - a > 6 ? 1 : 0)), box.height]);
-    if (kept && box.height >= 11 && b - a > 15) words.push({ text: String(send.chunk), x: (a + b) / 2, y: y + box.height / 2, room: b - a, color });
+    if (c > b) put(matches ? layers.tails : layers.faintTails, color, [b, y, c - b, box.height]);
+    put(matches ? layers.bars : layers.faint, color, [a, y, Math.max(LEAST, b - a - (b - a > 6 ? 1 : 0)), box.height]);
+    if (matches && box.height >= 11 && b - a > 15) words.push({ text: String(send.chunk), x: (a + b) / 2, y: y + box.height / 2, room: b - a, color });
   });
 }
 

@@ -18,7 +18,7 @@ const FAINT = 0.15;
 const cellsOf = new WeakMap();
 
 /** The cells of a row: what is planned in each column. @param {Row} row */
-export function cellsIn(row) {
+function cellsIn(row) {
   const known = cellsOf.get(row);
   if (known) return known;
   const cells = new Map();
@@ -48,6 +48,7 @@ export function columnsIn({ x, width }, { columns, current }) {
 /** @param {Picture} picture @param {Columns} columns */
 export function drawGrid(picture, columns) {
   const { ctx, rows, range, shift, colors, critical, chosen } = picture;
+  /** @type {Map<string, {color: string, alpha: number, rects: [number, number, number, number][]}>} */
   const buckets = new Map();
   const outlines = [];
   let mark = null;
@@ -79,13 +80,13 @@ export function drawGrid(picture, columns) {
 
 /** What a cell shows: a send of each chunk, of those that do not step back if there are any. */
 function shownIn(sends, match) {
-  const kept = match ? sends.filter(match) : sends;
+  const matching = match ? sends.filter(match) : sends;
   const first = new Map();
-  for (const send of kept.length ? kept : sends) {
+  for (const send of matching.length ? matching : sends) {
     if (!first.has(send.chunk)) first.set(send.chunk, send);
     if (first.size === MOST_STRIPES) break;
   }
-  return { list: [...first.values()], faint: !kept.length };
+  return { list: [...first.values()], faint: !matching.length };
 }
 
 function stripes(buckets, sends, { box, picture }) {

@@ -1,22 +1,19 @@
 /**
- * Looking into a schedule: a drawer with charts and a list, and the way of a chunk on the cluster.
+ * Looking into a schedule: a drawer with charts and a list, and the path of a chunk on the cluster.
  * What is looked at is `focus`, which the host may set and read; it is not the selection, and it
  * moves neither the view nor the time.
  *
- * @typedef {import("./focus.js").Focus} Focus
+ * @typedef {import("./plan.js").Focus} Focus
  * @typedef {import("./plan.js").Sent} Sent
  */
 
 import { Chart } from "./chart.js";
 import { Drawer } from "./drawer.js";
-import { PARTS, fitting, matcher, missing, named, whole } from "./focus.js";
-import { List } from "./list.js";
-import { Plan } from "./plan.js";
+import { Navigator, listen } from "./navigation.js";
+import { PathView } from "./path.js";
+import { PARTS, Plan, fitting, matcher, missing, named, whole } from "./plan.js";
+import { ReportList, sentence } from "./report.js";
 import { rowsOf } from "./rows.js";
-import { sentence } from "./told.js";
-import { listen } from "./touch.js";
-import { Walk } from "./walk.js";
-import { WayView } from "./way.js";
 
 let drawers = 0;
 
@@ -36,13 +33,13 @@ export class Inspector {
     this.hadScene = false;
     /** @type {Focus | null} */
     this.focus = null;
-    /** Sends that belong to it; null where all do. @type {((send: Sent) => boolean) | null} */
+    /** Sends that belong to it; null where all do. @type {ReturnType<typeof matcher>} */
     this.match = null;
     this.chart = new Chart(this);
-    this.list = new List(this);
-    this.walk = new Walk(this);
+    this.list = new ReportList(this);
+    this.navigator = new Navigator(this);
     this.drawer = new Drawer(this);
-    this.way = new WayView(this);
+    this.path = new PathView(this);
   }
 
   get element() {
@@ -81,11 +78,11 @@ export class Inspector {
   /** Another scene, or none. Transfers of the last one mean nothing in it. */
   loaded() {
     const given = whole(this.canvas.model.get("focus"));
-    const kept = this.hadScene ? whole({ ...given, transfer: null }) : given;
+    const focus = this.hadScene ? whole({ ...given, transfer: null }) : given;
     this.shownRows = null;
     this.chart.window = null;
-    // Without a scene it is kept by the host, and looked at when one comes.
-    if (this.canvas.playback) this.#set(kept && fitting(kept, this.plan));
+    // Without a scene the host has it, and it is looked at when one comes.
+    if (this.canvas.playback) this.#set(focus && fitting(focus, this.plan));
     else Object.assign(this, { focus: null, match: null, narrowed: null });
     this.hadScene ||= this.canvas.playback !== null;
     this.refreshOpen();
@@ -113,7 +110,7 @@ export class Inspector {
   repainted() {
     this.chart.invalidate();
     if (this.open) this.list.refresh();
-    this.way.refresh();
+    this.path.refresh();
   }
 
   // ---- what the user does -------------------------------------------------------------------------
@@ -198,7 +195,7 @@ export class Inspector {
     // Said in full, also where the host left parts out.
     if (JSON.stringify(canvas.model.get("focus") ?? null) !== JSON.stringify(focus)) canvas.tell({ focus });
     if (this.open) this.#refresh();
-    this.way.refresh();
+    this.path.refresh();
     canvas.redrawAll();
   }
 
@@ -208,7 +205,7 @@ export class Inspector {
     if (this.shownRows !== mark) {
       this.shownRows = mark;
       chart.show(rowsOf(plan, { by: this.by, only: matcher(narrowed, plan) }));
-      this.walk.reset();
+      this.navigator.reset();
     }
     this.#reveal();
     this.drawer.refresh();

@@ -7,7 +7,7 @@
  *
  * @typedef {object} Row
  * @property {string} title
- * @property {Partial<import("./focus.js").Focus>} subject what a click on the title looks at
+ * @property {Partial<import("./plan.js").Focus>} subject what a click on the title looks at
  * @property {Sent[]} sends in order of time
  * @property {Int32Array} lane of each send
  * @property {number} lanes
@@ -99,7 +99,7 @@ export function rowAt(rows, y) {
   return low;
 }
 
-/** Rows that are seen between two heights: from the first, to before the last. @param {Row[]} rows */
+/** Rows that are seen between two heights: from the first, to before the last. @param {Row[]} rows @returns {[number, number]} */
 export const seen = (rows, from, to) => (rows.length ? [rowAt(rows, from), rowAt(rows, to) + 1] : [0, 0]);
 
 /** Place of a lane in its row, in pixels from its top. @param {Row} row @param {number} lane */
@@ -109,7 +109,7 @@ export function laneBox({ height, lanes }, lane) {
   return { y: margin + lane * each, height: Math.max(1, each - (each > 3 ? 1 : 0)) };
 }
 
-/** Numbers that are pleasant to read, at most so many, that divide a span. @param {number} span @param {number} most */
+/** Numbers that are pleasant to read, at most so many, that divide a span. @param {number} from @param {number} to @param {number} most */
 export function ticks(from, to, most) {
   const rough = (to - from) / Math.max(1, most);
   if (!(rough > 0)) return [from];

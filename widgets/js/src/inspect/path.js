@@ -1,23 +1,22 @@
 /**
- * What is looked at, on the cluster: the way of a chunk as arrows along its links, numbered in the
- * order of time, with how long it waited where; of a link, a rank or a host a frame. The rest fades.
+ * Path of a chunk on the cluster: arrows along its links, numbered in the order of time, with how long
+ * it waited where; a link, a rank or a host that is looked at has a frame. The rest fades.
  */
 
-import { chunkCell } from "../cells.js";
+import { chunkCell } from "../buffers.js";
 import { lineId } from "../elements.js";
 import { centre, grown, pointOn } from "../geometry.js";
 import { endsKey } from "../model.js";
-import { inkOn, vivid } from "../palette.js";
-import { FONT } from "../style.js";
+import { FONT, inkOn, vivid } from "../style.js";
 import { duration } from "../units.js";
 
 /** Pieces that a bent line is drawn in. */
 const PIECES = 14;
-/** Numbers on one line, and sends of a way of which the order can be read on the cluster. */
+/** Numbers on one line, and sends of a path of which the order can be read on the cluster. */
 const MOST_NUMBERS = 2;
 const MOST_NUMBERED = 120;
 
-export class WayView {
+export class PathView {
   /** @param {import("./inspector.js").Inspector} inspector */
   constructor(inspector) {
     this.inspector = inspector;
@@ -36,7 +35,7 @@ export class WayView {
     if (focus && inspector.plan && !canvas.stale) {
       const { plan, chosen } = inspector;
       const chunk = focus.chunk;
-      const sends = chunk !== null ? plan.wayOf(chunk) : match ? plan.sends.filter(match) : [chosen];
+      const sends = chunk !== null ? plan.pathOf(chunk) : match ? plan.sends.filter(match) : [chosen];
       this.numbered = chunk !== null || !match;
       this.count = sends.length;
       sends.forEach((send, k) => this.#lay(send, k));
@@ -141,7 +140,7 @@ export class WayView {
     const { numbers } = side;
     const more = numbers.length - MOST_NUMBERS;
     const text = numbers.slice(0, MOST_NUMBERS).join(", ") + (more > 0 ? ` +${more}` : "");
-    // Ways that run against each other keep their numbers apart.
+    // Paths that run against each other keep their numbers apart.
     const { x, y } = this.#at(side, curve)(0.42);
     this.#pill(ctx, { x, y, text, fill: color, ink: inkOn(color), size: side.chosen ? 12.5 : 11 });
   }
@@ -152,7 +151,7 @@ export class WayView {
     if (!rect) return;
     const longest = Math.max(...waits);
     const most = waits.some((each) => each < longest * 0.999) ? "≤ " : "";
-    const text = `waits ${most}${duration(Number(longest.toPrecision(3)))}`;
+    const text = `waits ${most}${duration(longest)}`;
     this.#pill(ctx, { x: centre(rect).x, y: rect.y2 + 7, text, fill: canvas.colors.memory, ink: inkOn(canvas.colors.memory), size: 10 });
   }
 

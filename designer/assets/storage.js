@@ -1,12 +1,13 @@
-/* What each tab keeps of its drawing: the drawing itself and its history, under an id of its own.
-   A tab holds a lock of its id while it lives. A reload finds its own; a duplicated tab, whose id is
-   held, goes on with a copy; a new tab takes over what a closed one has left. */
+/* Browser storage: what each tab keeps of its drawing, the drawing itself and its history, under an id
+   of its own, and beside it the result. A tab holds a lock of its id while it lives. A reload finds
+   its own; a duplicated tab, whose id is held, goes on with a copy; a new tab takes over what a closed
+   one has left. */
 (function () {
   "use strict";
 
   const STORE = "topoloom.drawing.";
   const TAB = "topoloom.tab";
-  const KEPT = 16; // drawings of this and other tabs, of files and of links
+  const MOST = 16; // drawings of this and other tabs, of files and of links
   const STEPS = 100; // of undo that a reload brings back
   const ROOM = 1_000_000; // characters of them
   const TRIES = 5; // in 100 ms each, for the page before to let its lock go
@@ -37,6 +38,56 @@
   const newestFirst = (found) => found.sort((a, b) => (read(b)?.at ?? 0) - (read(a)?.at ?? 0));
   /** The tab that a key belongs to; none where it is of a version without tabs. */
   const tabOf = (key) => key.slice(STORE.length).split(".")[1] ?? "";
+
+  // ---- results: they are too large for the storage that drawings are kept in ------------------
+
+  const DATABASE = "topoloom";
+  const RESULTS = "results";
+
+  /** @param {IDBRequest} request */
+  const settled = (request) =>
+    new Promise((resolve, reject) => {
+      request.onsuccess = () => resolve(request.result);
+      request.onerror = () => reject(request.error);
+    });
+
+  const opened = async (mode) => {
+    const request = window.indexedDB.open(DATABASE, 1);
+    request.onupgradeneeded = () => request.result.createObjectStore(RESULTS);
+    const database = await settled(request);
+    const transaction = database.transaction(RESULTS, mode);
+    transaction.oncomplete = transaction.onabort = () => database.close();
+    return transaction.objectStore(RESULTS);
+  };
+
+  const results = {
+    /** The result that is stored under a key; nothing where the browser stores nothing. */
+    async read(key) {
+      try {
+        return await settled((await opened("readonly")).get(key));
+      } catch {
+        return undefined;
+      }
+    },
+
+    /**
+     * Store a result, or forget it where there is none; of other keys only those of drawings stay.
+     * @param {string} key @param {any} value
+     */
+    async write(key, value) {
+      try {
+        const store = await opened("readwrite");
+        const others = keys();
+        for (const each of await settled(store.getAllKeys())) {
+          if (each !== key && !others.includes(each)) store.delete(each);
+        }
+        if (value) await settled(store.put(value, key));
+        else await settled(store.delete(key));
+      } catch {
+        // A browser without room keeps the drawing alone.
+      }
+    },
+  };
 
   // ---- which tab this is ---------------------------------------------------------------------
 
@@ -85,8 +136,8 @@
     for (const key of keys().filter((each) => tabOf(each) === from)) {
       const next = `${STORE}${key.slice(STORE.length).split(".")[0]}.${to}`;
       window.localStorage.setItem(next, window.localStorage.getItem(key));
-      const result = await window.topoloomKept.read(key);
-      if (result) await window.topoloomKept.write(next, result, keys());
+      const result = await results.read(key);
+      if (result) await results.write(next, result);
     }
   };
 
@@ -186,7 +237,7 @@
   /** Write; where the browser has no room, first the history goes and then the oldest of others. */
   const write = (name, value) => {
     const others = newestFirst(keys().filter((each) => each !== name));
-    while (others.length >= KEPT) window.localStorage.removeItem(others.pop());
+    while (others.length >= MOST) window.localStorage.removeItem(others.pop());
     let now = value;
     for (;;) {
       try {
@@ -225,9 +276,9 @@
     else steps = null;
   };
 
-  window.topoloomDrawings = {
+  window.topoloomStorage = {
     /** Whether there is a drawing that this tab was left with. */
-    async kept(home) {
+    async has(home) {
       await ready(home);
       return read(key(home)) !== null;
     },
@@ -250,8 +301,12 @@
       saving = setTimeout(flush, 150);
     },
 
-    key,
-    keys,
+    /** The result that this tab was left with, or nothing. */
+    readResult: (home) => results.read(key(home)),
+
+    /** Store the result beside the drawing, or forget it where there is none. */
+    writeResult: (value, home) => results.write(key(home), value),
+
     packed,
     unpacked,
   };

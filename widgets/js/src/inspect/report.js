@@ -1,23 +1,62 @@
 /**
- * The list beside the charts: the way of a chunk with its waits, what arrives at a rank, what a link
- * carries, what enters a host; while nothing is looked at, the critical path.
+ * Report on what is looked at, as a list beside the charts: the path of a chunk with its waits, what
+ * arrives at a rank, what a link carries, what enters a host; while nothing is looked at, the critical
+ * path. The sentence of a send is made from the templates that come with the scene
+ * (`ccl/explain/narration.py`), so that Python and the canvas say the same.
  *
  * @typedef {import("./plan.js").Plan} Plan
  * @typedef {import("./plan.js").Sent} Sent
- * @typedef {{title: string, facts: string, sends: Sent[], short?: boolean}} Telling
+ * @typedef {{title: string, facts: string, sends: Sent[]}} Report
  */
 
 import { h } from "../dom.js";
-import { bytes, duration, short } from "../units.js";
+import { bytes, digits, duration, share, short } from "../units.js";
 import { byTime } from "./plan.js";
-import { sentence, silence, times, waited } from "./told.js";
+
+/** Shares of a chunk within this of 1 are all of it, and times within this share of the makespan one. */
+const SAME = 1e-7;
+
+/** A template with what stands for its `{holes}`. @param {string} template @param {Record<string, string | number>} holes */
+const filled = (template, holes) => template.replace(/\{(\w+)\}/g, (all, name) => String(holes[name] ?? all));
+
+/** When a send begins and when all of it has arrived. @param {Sent} send */
+const times = ({ start, end }) => `${short(start)} – ${short(end)} µs`;
+
+/** A send in one sentence; only its facts where the scene has no reasons. @param {Plan} plan @param {Sent} send */
+export function sentence(plan, send) {
+  const { details, scene } = plan;
+  const label = scene.chunks[send.chunk].label;
+  if (!details) return `${send.src} → ${send.dst}: ${label}, ${times(send)}`;
+  const { phrases, reasons, rows } = details;
+  const [reason, by, ready, epoch] = rows[send.i];
+  const before = by < 0 ? null : plan.sends[by];
+  const whole = Math.abs(send.fraction - 1) <= SAME;
+  const text = filled(phrases[reasons[reason]], {
+    src: send.src, dst: send.dst,
+    chunk: whole ? label : filled(phrases.part, { share: short(100 * send.fraction, 3), chunk: label }),
+    start: short(send.start), end: short(send.end), ready: short(ready),
+    wait: short(send.wait),
+    before: before ? scene.chunks[before.chunk].label : "",
+    from: before ? before.src : "", over: before ? `${before.src} → ${before.dst}` : "",
+  });
+  const planned = epoch * scene.epoch_duration;
+  if (epoch < 0 || planned <= send.start + SAME * plan.makespan) return text;
+  return text + filled(phrases.earlier, { epoch, planned: short(planned) });
+}
+
+/** Why there are no reasons. @param {Plan} plan */
+const unexplained = (plan) =>
+  `The schedule says of its ${digits(plan.sends.length)} transfers when they go and where, not why they wait.`;
+
+/** How long something waited. @param {number} us */
+const waited = (us) => `waited ${duration(us)}`;
 
 /** Rows of the list; nobody reads more. */
 const MOST = 200;
 /** Names of devices in one line. */
 const MOST_NAMES = 4;
 
-export class List {
+export class ReportList {
   /** @param {import("./inspector.js").Inspector} inspector */
   constructor(inspector) {
     this.inspector = inspector;
@@ -30,14 +69,14 @@ export class List {
     const { inspector, element } = this;
     const { plan, focus } = inspector;
     if (!plan) return;
-    const telling = tell(plan, focus);
-    const shown = telling.sends.slice(0, MOST);
+    const report = reportOn(plan, focus);
+    const shown = report.sends.slice(0, MOST);
     const stop = Math.max(0, shown.indexOf(inspector.chosen));
     const items = shown.map((send, k) => this.#item(send, { k, stop: k === stop }));
-    const more = telling.sends.length - MOST;
+    const more = report.sends.length - MOST;
     element.replaceChildren(
-      h("header", {}, h("b", {}, telling.title), h("span", {}, telling.facts)),
-      ...(plan.details ? [] : [h("p", {}, silence(plan))]),
+      h("header", {}, h("b", {}, report.title), h("span", {}, report.facts)),
+      ...(plan.details ? [] : [h("p", {}, unexplained(plan))]),
       h("ol", {}, ...items, ...(more > 0 ? [h("li", { class: "tl-in-more" }, `and ${more} more`)] : [])),
     );
     element.scrollTop = 0;
@@ -60,11 +99,11 @@ export class List {
     return h("li", {}, button);
   }
 
-  /** A row of a chunk's way keeps its way; any other leads to the way of its chunk. @param {Sent} send */
+  /** A row of a chunk's path keeps that path; any other leads to the path of its chunk. @param {Sent} send */
   #choose(send) {
     const { inspector } = this;
     inspector.look({ ...inspector.focus, chunk: inspector.focus?.chunk ?? (inspector.focus ? null : send.chunk), transfer: send.i });
-    inspector.walk.stepTo(send);
+    inspector.navigator.stepTo(send);
   }
 
   /** Arrows walk in the list. @param {KeyboardEvent} event */
@@ -80,11 +119,11 @@ export class List {
   }
 }
 
-/** What there is to tell. @param {Plan} plan @param {import("./focus.js").Focus | null} focus @returns {Telling} */
-export function tell(plan, focus) {
+/** What there is to say of a focus. @param {Plan} plan @param {import("./plan.js").Focus | null} focus @returns {Report} */
+export function reportOn(plan, focus) {
   const chunk = focus?.chunk ?? (focus && !focus.link && focus.rank === null && focus.host === null ? plan.sends[focus.transfer].chunk : null);
-  if (chunk !== null) return way(plan, chunk);
-  if (!focus) return path(plan);
+  if (chunk !== null) return chunkPath(plan, chunk);
+  if (!focus) return criticalPath(plan);
   if (focus.link) return carried(plan, focus.link);
   return focus.rank !== null ? arrivals(plan, plan.ranks[focus.rank]) : entering(plan, focus.host);
 }
@@ -94,15 +133,15 @@ const counted = (count, what) => `${count} ${what}${count === 1 ? "" : "s"}`;
 const listed = (names) =>
   names.length > MOST_NAMES ? `${names.slice(0, MOST_NAMES - 1).join(", ")} and ${names.length - MOST_NAMES + 1} more` : names.join(", ");
 
-function way(plan, chunk) {
+function chunkPath(plan, chunk) {
   const { label, size } = plan.scene.chunks[chunk];
-  const sends = plan.wayOf(chunk);
+  const sends = plan.pathOf(chunk);
   const last = sends.reduce((most, { end }) => Math.max(most, end), 0);
   const facts = `${bytes(size)}, at first in ${listed(plan.holders(chunk))}; ${counted(sends.length, "send")} until ${duration(last)}`;
   return { title: `Path of ${label}`, facts, sends };
 }
 
-function path(plan) {
+function criticalPath(plan) {
   const sends = [...plan.critical.keys()].map((i) => plan.sends[i]);
   if (!sends.length) {
     return { title: counted(plan.sends.length, "transfer"), facts: "Click a bar, a chunk, a link or a GPU to look at it", sends };
@@ -113,8 +152,7 @@ function path(plan) {
 function carried(plan, [src, dst]) {
   const sends = plan.sends.filter((send) => send.src === src && send.dst === dst).sort(byTime);
   const busy = sends.reduce((sum, send) => sum + send.sent - send.start, 0);
-  const share = plan.makespan > 0 ? busy / plan.makespan : 0;
-  return { title: `${src} → ${dst}`, facts: `${counted(sends.length, "send")}, busy ${short(100 * share, 3)} % of the time`, sends };
+  return { title: `${src} → ${dst}`, facts: `${counted(sends.length, "send")}, busy ${share(busy / (plan.makespan || 1))} of the time`, sends };
 }
 
 function arrivals(plan, name) {
