@@ -28,14 +28,15 @@ import msgspec
 from dash import Dash
 from dash._utils import clean_property_name, stringify_id
 from dash.exceptions import DependencyException
-from flask import Response, current_app, request
+from flask import Response, request
 from flask.json.provider import DefaultJSONProvider
 from msgspec import Meta, Struct, ValidationError, convert
-from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import BadRequest, HTTPException
 
 from designer.server import sessions
 from designer.server.address import Names
-from designer.server.sessions import ASK, MOST_BODY, Guard, Refused, policy
+from designer.server.guard import ASK, MOST_BODY, STORE, Guard, Refused, policy
+from designer.server.sessions import Store, Stored, visitor
 from designer.shell import ids
 from interchange.formats import catalogue
 
@@ -175,6 +176,14 @@ class StoredResult(Struct):
     result: Object
     asked: Request | None = None
     course: Object | None = None
+
+
+class Sending(Struct):
+    """What a page stores."""
+
+    kind: Literal["topology", "result"]
+    fingerprint: Word
+    value: Object
 
 
 class About(Struct):
@@ -389,8 +398,8 @@ def _no_constant(text: str) -> float:
     raise ValueError(msg)
 
 
-def check(body: Any, known: Mapping[str, Json]) -> None:
-    """Refuse what is no question of a page.
+def check(body: Any, known: Mapping[str, Json], store: Store) -> None:
+    """Refuse what is no question of a page; put what it refers to into its place.
 
     Parameters
     ----------
@@ -398,6 +407,8 @@ def check(body: Any, known: Mapping[str, Json]) -> None:
         As it was posted.
     known
         The callbacks, as Dash keeps them.
+    store
+        What pages have stored.
 
     Raises
     ------
@@ -417,10 +428,11 @@ def check(body: Any, known: Mapping[str, Json]) -> None:
     if not asked.get("no_output") and not _answers(asked["output"], body.get("outputs")):
         _refuse("This wants the answer elsewhere")
     for each in given:
+        each["value"] = store.resolve(each.get("value"))
         _check_value(each)
 
 
-def _given(asked: Json, body: Json) -> Iterator[Json]:
+def _given(asked: Json, body: Json) -> Iterator[dict[str, Any]]:
     """Yield every input and state that is given, which have to be those of the callback."""
     for part in ("inputs", "state"):
         given = body.get(part, [])
@@ -430,7 +442,7 @@ def _given(asked: Json, body: Json) -> Iterator[Json]:
             yield from _matching(wanted, one)
 
 
-def _matching(wanted: Json, given: Any) -> list[Json]:
+def _matching(wanted: Json, given: Any) -> list[dict[str, Any]]:
     """Return what is given for an input: one, or each that a pattern matches."""
     pattern = json.loads(wanted["id"]) if wanted["id"].startswith("{") else None
     listed = given if pattern is not None and isinstance(given, list) else [given]
@@ -486,13 +498,24 @@ def _same(output: Any, given: Any) -> bool:
 
 def _check_value(given: Json) -> None:
     """Refuse a value of another shape than that component can have."""
-    name = given["id"]
+    name, value = given["id"], given["value"]
+    if isinstance(value, dict) and isinstance(value.get("topology"), Stored):
+        value["topology"].made(_checked)
+        value = {**value, "topology": {"name": "", "devices": [], "links": []}}
     try:
-        msgspec.convert(given.get("value"), shape_of(name, given["property"]))
+        msgspec.convert(value, shape_of(name, given["property"]))
     except msgspec.ValidationError as error:
         what = name if isinstance(name, str) else stringify_id(name)
         told = f"{what}.{given['property']} is not what a page has there: {error}"
         _refuse(told[:300])
+
+
+def _checked(topology: Json) -> None:
+    """Refuse a stored value that is no topology."""
+    try:
+        msgspec.convert(topology, Topology)
+    except msgspec.ValidationError as error:
+        _refuse(f"This is no topology as a page draws it: {error}"[:300])
 
 
 def _of_words(value: Any) -> TypeGuard[dict[str, Any]]:
@@ -527,9 +550,12 @@ def protect(app: Dash, names: Names) -> None:
     server.register_error_handler(HTTPException, _http)
     server.register_error_handler(Exception, _failed)
 
-    def ask() -> None:
+    store = Store()
+
+    def ask() -> Response | None:
         if request.path == ASK:
-            check(_body(), app.callback_map)
+            check(_body(), app.callback_map, store)
+        return _stored(store) if request.path == STORE else None
 
     server.before_request(ask)
     server.wsgi_app = Guard(
@@ -549,10 +575,24 @@ def _body() -> Any:
         If it is no JSON that a page writes.
     """
     try:
-        return current_app.json.loads(request.get_data())
-    except (ValueError, RecursionError):
+        return request.get_json()  # read once: Dash gets the same object
+    except (BadRequest, RecursionError):
         sentence = "This is not JSON as a page of this application writes it."
         raise Refused(HTTPStatus.BAD_REQUEST, sentence) from None
+
+
+def _stored(store: Store) -> Response:
+    """Store what the questions of a page will refer to."""
+    body = _body()
+    try:
+        sent = convert(body, Sending)
+    except ValidationError as error:
+        _refuse(f"This is nothing that a page stores: {error}"[:300])
+    key = visitor(), sent.kind, sent.fingerprint
+    stored = store.put(key, sent.value, request.content_length or 0)
+    if sent.kind == "topology":
+        stored.made(_checked)
+    return Response(status=HTTPStatus.NO_CONTENT)
 
 
 def _files(folder: Path) -> frozenset[str]:

@@ -16,8 +16,9 @@ from ccl.collective import Collective, CollectiveKind, make_collective
 from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.serialization.quantity import COUNT, DURATION, PERCENT, parse_quantity, parse_size
-from ccl.serialization.topoloom import problem_from_json, topology_from_json, topology_to_json
+from ccl.serialization.topoloom import problem_from_json, topology_to_json
 from ccl.topology import Topology
+from designer.server.sessions import topology_of
 from designer.shell import ids
 from designer.shell.markup import ROOTED
 from formulations import DEFAULT
@@ -117,7 +118,7 @@ def problem_of(topology: Topology | Mapping[str, Any], request: Request) -> Prob
         If the topology, the collective or their combination is not one that can be solved.
     """
     if not isinstance(topology, Topology):
-        topology = topology_from_json(dict(topology))
+        topology = topology_of(topology)
     if not topology.devices:
         msg = "the drawing is empty; add GPUs and link them"
         raise ProblemError(msg)

@@ -10,10 +10,9 @@ from dash import ALL, Dash, Input, Output, State, ctx, no_update
 
 from ccl import text
 from ccl.errors import CclError, ProblemError
-from ccl.serialization.topoloom import topology_from_json
 from ccl.topology import Topology
 from designer.server.reading import Apart
-from designer.server.sessions import visitor
+from designer.server.sessions import topology_of, visitor
 from designer.shell import ids, request
 from designer.shell.markup import note
 from designer.views.catalog import page
@@ -71,7 +70,7 @@ def _look(app: Dash, holdings: CatalogView) -> None:
     )
     def on_cluster(topology: Any, chosen: str | None, asked: str | None) -> tuple[Any, ...]:
         try:
-            look = holdings.look(topology_from_json(topology))
+            look = holdings.look(topology_of(topology))
             held = holdings.catalog.count()
         except CclError as error:
             return (text.sentence(str(error)), None, True, None, [], None, None)

@@ -22,11 +22,10 @@ from ccl.serialization.topoloom import (
     problem_to_json,
     result_from_json,
     result_to_json,
-    topology_from_json,
 )
 from ccl.topology import Topology
 from designer.server.reading import Apart
-from designer.server.sessions import visitor
+from designer.server.sessions import result_of, topology_of, visitor
 from designer.shell import ids, request
 from designer.shell.markup import note
 from designer.shell.request import problem_of, read_request
@@ -92,7 +91,7 @@ def save_drawing(drawn: Json) -> str:
     CclError
         If the drawing is not a topology.
     """
-    topology = topology_from_json(dict(drawn["topology"]))
+    topology = topology_of(drawn["topology"])
     return document_text(document(topology, positions=drawn.get("positions")))
 
 
@@ -221,7 +220,7 @@ def _export(app: Dash) -> None:
         drawing, scene, cuts, asked, result, scheme = given
         try:
             if kind == "json":
-                found = None if result is None else result_from_json(result)
+                found = None if result is None else result_of(result)
                 content = export_json(drawing, asked, found)
                 return _download(content, drawing, "json"), no_update, no_update
             if kind == "html":
@@ -230,7 +229,7 @@ def _export(app: Dash) -> None:
             if kind == "csv":
                 if result is None:
                     return no_update, no_update, note(NO_RESULT)
-                content = export_csv(result_from_json(result))
+                content = export_csv(result_of(result))
                 return _download(content, drawing, "csv"), no_update, no_update
         except CclError as error:
             return no_update, no_update, note(str(error), title="Cannot export")

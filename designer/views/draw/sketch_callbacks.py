@@ -8,9 +8,8 @@ from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, no_up
 
 from ccl.errors import CclError
 from ccl.serialization.sketches import Sketch, read_sketch, sketch_to_json
-from ccl.serialization.topoloom import topology_from_json
 from designer.server.reading import Apart
-from designer.server.sessions import visitor
+from designer.server.sessions import topology_of, visitor
 from designer.shell import ids, request
 from designer.shell.markup import note
 from designer.views.draw.importing import check_size, decoded
@@ -209,7 +208,7 @@ def read_drawing(name: str, contents: str, drawing: Json) -> tuple[Sketch, tuple
     """Read a sketch of the cluster that is drawn, from the data URL of its file."""
     content = decoded(contents)
     check_size(name, len(content))
-    return read_sketch(content, topology_from_json(drawing["topology"]), name=name)
+    return read_sketch(content, topology_of(drawing["topology"]), name=name)
 
 
 def _fitted(app: Dash) -> None:
@@ -224,7 +223,7 @@ def _fitted(app: Dash) -> None:
         if not asked or not sketches or not asked["topology"]["devices"]:
             return NOTHING
         try:
-            left, told = sketch.all_fitted(sketches, topology_from_json(asked["topology"]))
+            left, told = sketch.all_fitted(sketches, topology_of(asked["topology"]))
         except CclError:
             return NOTHING  # the assessment says what is wrong
         return (left, note(told, "plain")) if told else NOTHING

@@ -13,7 +13,7 @@ from dash import Dash, Input, Output, State, dcc, html, no_update
 
 from ccl import text
 from ccl.errors import CclError
-from ccl.serialization.topoloom import topology_from_json
+from designer.server.sessions import topology_of
 from designer.shell import ids
 from designer.shell.markup import attributes, icon
 from designer.shell.request import problem_of, read_request
@@ -86,7 +86,7 @@ def sized(name: str, asked: Mapping[str, Any] | None) -> Any:
         return _quiet(f"With more than {MOST_GPUS} GPUs its size is counted when it is solved.")
     try:
         request = read_request(asked["request"])
-        problem = problem_of(topology_from_json(asked["topology"]), request)
+        problem = problem_of(topology_of(asked["topology"]), request)
         options = request.options if request.formulation == name else {}
         found = explain(name, problem, options=options)
     except CclError as error:

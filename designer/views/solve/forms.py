@@ -17,7 +17,7 @@ from ccl import text
 from ccl.options import OptionField
 from ccl.serialization.quantity import KINDS, kind_of
 from ccl.serialization.sketches import INCLINATIONS
-from designer.server.sessions import MOST_UPLOAD
+from designer.server.guard import MOST_UPLOAD
 from designer.shell import ids
 from designer.shell.markup import COLLECTIVE_LABELS, attributes, icon
 from designer.shell.request import DEFAULT_FORMULATION

@@ -12,7 +12,7 @@ from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, html,
 
 from ccl import text
 from ccl.errors import CclError
-from ccl.serialization.topoloom import topology_from_json
+from designer.server.sessions import topology_of
 from designer.shell import ids
 from designer.shell.markup import icon
 from designer.shell.request import DEFAULT_TIME_LIMIT, read_request
@@ -208,7 +208,7 @@ def _sizing(app: Dash) -> None:
         if not asked:
             return (no_update,) * 4
         try:
-            topology = topology_from_json(asked["topology"])
+            topology = topology_of(asked["topology"])
             found = sizing(topology, read_request(asked["request"]))
         except CclError:
             found = None  # the assessment says what is wrong

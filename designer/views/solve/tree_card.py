@@ -5,9 +5,7 @@ The trees of a forest: choosing a root, turning pages, drawing one.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
 import dash_mantine_components as dmc
@@ -18,6 +16,7 @@ from ccl.errors import CclError
 from ccl.plans import Forest
 from ccl.serialization.topoloom import plan_from_json, topology_from_json
 from ccl.topology import Topology
+from designer.server.sessions import once
 from designer.shell import ids
 from designer.shell.markup import attributes, heading, icon
 from designer.views.solve.live_card import layer
@@ -83,35 +82,13 @@ def _turn(picture: str, title: str, by: int) -> dmc.ActionIcon:
 
 
 def forest_of(document: Json | None) -> tuple[Forest, Topology] | None:
-    """Return the forest of a result's document with its topology, None where there is none.
-
-    The last ones stay at hand, since every turn of a page asks again.
-    """
+    """Return the forest of a result's document with its topology, None where there is none."""
     if not document or document.get("plan", {}).get("plan") != "forest":
         return None
-    return _forest(Frozen(document))
+    return once(_forest, document)
 
 
-class Frozen:
-    """A document that can be a key: equal to others with the same text."""
-
-    def __init__(self, document: Json) -> None:
-        self.document = document
-        parts = (document["problem"]["topology"], document["plan"])
-        self.digest = hashlib.sha256(repr(parts).encode()).hexdigest()
-
-    def __hash__(self) -> int:
-        """Equal for equal documents."""
-        return hash(self.digest)
-
-    def __eq__(self, other: object) -> bool:
-        """Whether the other has the same plan on the same topology."""
-        return isinstance(other, Frozen) and self.digest == other.digest
-
-
-@lru_cache(maxsize=4)
-def _forest(frozen: Frozen) -> tuple[Forest, Topology] | None:
-    document = frozen.document
+def _forest(document: Json) -> tuple[Forest, Topology] | None:
     try:
         topology = topology_from_json(document["problem"]["topology"])
         plan = plan_from_json(document["plan"], topology)

@@ -33,8 +33,7 @@ from dash import (
 
 from ccl.errors import CclError
 from ccl.serialization.quantity import KINDS, parse_size
-from ccl.serialization.topoloom import topology_from_json
-from designer.server.sessions import visitor
+from designer.server.sessions import topology_of, visitor
 from designer.shell import ids
 from designer.shell import request as commands
 from designer.shell.markup import LINK_QUANTITIES, attributes, note
@@ -270,7 +269,7 @@ def _today(app: Dash) -> None:
             return no_update, no_update
         try:
             now = answering.today(drawing, request) if fresh else known
-            knobs = knobs_of(topology_from_json(dict(drawing["topology"])))
+            knobs = knobs_of(topology_of(drawing["topology"]))
         except CclError as error:
             now = {"signature": "", "origin": None, "counts": {}, "size": None}
             return None, {**now, "answer": {"trouble": str(error)}}

@@ -16,7 +16,7 @@ from ccl.problem import Problem
 from ccl.serialization.quantity import BANDWIDTH, NUMBER, parse_quantity
 from ccl.serialization.topoloom import problem_to_json, topology_from_json
 from ccl.topology import Topology
-from designer.server.sessions import key_of, sealed, visitor
+from designer.server.sessions import key_of, sealed, topology_of, visitor
 from designer.shell import ids
 from designer.shell import request as commands
 from designer.shell.markup import note
@@ -347,7 +347,7 @@ def _budget(app: Dash, studies: Studies) -> None:
     def on_today(before: Json | None, drawing: Any) -> Any:
         if not before or not drawing or not drawing["topology"]["links"]:
             return None
-        topology = topology_from_json(dict(drawing["topology"]))
+        topology = topology_of(drawing["topology"])
         return budget_card.costs_form(knobs_of(topology), topology)
 
     @app.callback(
