@@ -56,11 +56,7 @@ def _formats() -> html.Div:
 
 def _format() -> html.Div:
     go = dmc.Button(
-        "Download",
-        id=ids.EXPORT_GO,
-        leftSection=icon("download"),
-        disabled=True,
-        fullWidth=True,
+        "Download", id=ids.EXPORT_GO, leftSection=icon("download"), disabled=True, fullWidth=True
     )
     return html.Div(
         [
@@ -104,12 +100,7 @@ def _entry(writer: Writer, why: str, *, on: bool) -> html.Button:
 def chosen(writer: Writer | None) -> list[Any]:
     """Return the options of a format, or what to do first."""
     if writer is None:
-        return [
-            html.P(
-                "Choose a format; its settings appear here.",
-                className="ds-quiet",
-            )
-        ]
+        return [html.P("Choose a format; its settings appear here.", className="ds-quiet")]
     return [
         html.H3(writer.title),
         option_rows(writer.options, {}, of=writer.name, key="export-option"),
@@ -272,7 +263,5 @@ def _copy(app: Dash) -> None:
         return {"copy": copy, "notes": no_update}
 
     app.clientside_callback(
-        ClientsideFunction("exchange", "copied"),
-        Input(ids.COPY, "data"),
-        prevent_initial_call=True,
+        ClientsideFunction("exchange", "copied"), Input(ids.COPY, "data"), prevent_initial_call=True
     )

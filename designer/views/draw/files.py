@@ -18,11 +18,7 @@ from ccl.problem import Problem
 from ccl.result import Result
 from ccl.serialization.conditions import document, document_text, parse_document
 from ccl.serialization.quantity import format_size
-from ccl.serialization.topoloom import (
-    problem_to_json,
-    result_from_json,
-    result_to_json,
-)
+from ccl.serialization.topoloom import problem_to_json, result_from_json, result_to_json
 from ccl.topology import Topology
 from designer.server.reading import Apart
 from designer.server.sessions import result_of, topology_of, visitor

@@ -51,10 +51,7 @@ TAKES: dict[Brings, str] = {
 def dialog() -> dmc.Modal:
     """Return the dialog, closed."""
     return dmc.Modal(
-        [
-            html.Div(id=ids.IMPORT_TROUBLE, role="alert"),
-            html.Div(id=ids.IMPORT_BODY),
-        ],
+        [html.Div(id=ids.IMPORT_TROUBLE, role="alert"), html.Div(id=ids.IMPORT_BODY)],
         id=ids.IMPORT_DIALOG,
         title="Import",
         size=640,
@@ -316,12 +313,7 @@ def _apart(apart: Apart, file: Json, page: Json) -> Json:
 
 
 def changes_of(
-    file: Json,
-    *,
-    drawing: Json | None,
-    asking: bool,
-    sketches: Json | None,
-    formulation: str,
+    file: Json, *, drawing: Json | None, asking: bool, sketches: Json | None, formulation: str
 ) -> Json:
     """Return what a file changes on the page, by the names of `OUTPUTS`.
 
@@ -361,10 +353,7 @@ def _trouble(error: CclError, *, asking: bool, fresh: bool) -> Json:
     """Return the changes of a file that cannot be opened; a fresh one has no dialog yet."""
     if asking and not fresh:
         return {"trouble": trouble(str(error))}
-    return {
-        **(DONE if asking else {"file": None}),
-        "notes": note(str(error), title="Cannot open"),
-    }
+    return {**(DONE if asking else {"file": None}), "notes": note(str(error), title="Cannot open")}
 
 
 def _taken(found: Found, now: Topology | None, sketches: Json | None, formulation: str) -> Json:
@@ -384,13 +373,7 @@ def _added(found: Found, drawing: Json, name: str) -> Json:
     """Return the changes of a file that is added to the drawing."""
     grown, report = importing.merged(drawing, found.imported.document)
     card = merged_card(report, name, reader=found.reader)
-    return {
-        "drawing": grown,
-        "command": request.fit(),
-        "body": card,
-        "trouble": None,
-        "open": True,
-    }
+    return {"drawing": grown, "command": request.fit(), "body": card, "trouble": None, "open": True}
 
 
 def opened_changes(opened: Opened) -> Json:

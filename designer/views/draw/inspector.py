@@ -102,13 +102,7 @@ def _device(device: Json) -> list[Any]:
             ],
             className="ds-pair",
         ),
-        html.Div(
-            [
-                _host_field(device.get("host")),
-                _buffer_field(device),
-            ],
-            className="ds-pair",
-        ),
+        html.Div([_host_field(device.get("host")), _buffer_field(device)], className="ds-pair"),
         _abilities([device]),
         _actions(),
     ]
@@ -199,8 +193,7 @@ def _links(topology: Json, links: Sequence[Ends]) -> list[Any]:
             className="ds-pair",
         ),
         html.Div(
-            [_number("count", "Parallel links", chosen), _medium(chosen)],
-            className="ds-pair",
+            [_number("count", "Parallel links", chosen), _medium(chosen)], className="ds-pair"
         ),
         html.Div(
             f"{text.gigabits(rate)} each way" if all(paired) else f"{text.gigabits(rate)} one way",

@@ -223,9 +223,7 @@ def _as_file(sentence: str) -> list[Json]:
 
 def _open(app: Dash, apart: Apart) -> None:
     app.clientside_callback(
-        ClientsideFunction("share", "opened"),
-        Output(ids.LINKED, "data"),
-        Input(ids.HOME, "data"),
+        ClientsideFunction("share", "opened"), Output(ids.LINKED, "data"), Input(ids.HOME, "data")
     )
 
     app.clientside_callback(

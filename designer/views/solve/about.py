@@ -21,12 +21,7 @@ from designer.views.solve.plan_card import short
 from formulations import Speed, explain
 from formulations.analyses.explanation import Explanation
 
-TONES = {
-    Speed.INSTANT: "good",
-    Speed.SECONDS: "good",
-    Speed.MINUTES: "plain",
-    Speed.HOURS: "bad",
-}
+TONES = {Speed.INSTANT: "good", Speed.SECONDS: "good", Speed.MINUTES: "plain", Speed.HOURS: "bad"}
 """How a class of time looks."""
 
 MOST_GPUS = 512

@@ -30,11 +30,7 @@ MOST_BYTES = 4_000_000
 
 HINT = "Click a link to switch it off or on, a GPU to make it a relay of its host."
 KEYS = (("Tab", "GPUs"), ("Arrows", "links"), ("Enter", "picks"), ("Esc", "ends"))
-PREFERENCES = {
-    "all": "any",
-    "uc-min": "few (uc-min)",
-    "uc-max": "many (uc-max)",
-}
+PREFERENCES = {"all": "any", "uc-min": "few (uc-min)", "uc-max": "many (uc-max)"}
 
 
 def sketch_row(option: OptionField, value: sketch.Plain) -> html.Div:
@@ -185,11 +181,7 @@ def _row(key: dict[str, str], option: OptionField, value: Any) -> Any:
     value = option.default if value is None else value
     if option.kind == "sketch":
         return sketch_row(option, value)
-    props: dict[str, Any] = {
-        "id": key,
-        "label": option.label,
-        "description": option.help or None,
-    }
+    props: dict[str, Any] = {"id": key, "label": option.label, "description": option.help or None}
     if option.kind == "bool":
         kind = next(iter(key))
         flag = {f"{kind}-flag": option.name, "of": key["of"]}
@@ -256,8 +248,7 @@ def collective_choices(*, custom: bool) -> list[dict[str, Any]]:
 def header() -> dmc.AppShellHeader:
     """Return the bar."""
     return dmc.AppShellHeader(
-        className="ds-header",
-        children=[_header_title(), _question(), _actions()],
+        className="ds-header", children=[_header_title(), _question(), _actions()]
     )
 
 
@@ -329,11 +320,7 @@ def _solve() -> html.Div:
     return html.Div(
         [
             dmc.Button(
-                "Solve",
-                id=ids.SOLVE,
-                leftSection=icon("play"),
-                size="sm",
-                className="ds-solve",
+                "Solve", id=ids.SOLVE, leftSection=icon("play"), size="sm", className="ds-solve"
             ),
             dmc.Button(
                 "Cancel",

@@ -74,7 +74,7 @@ def sections() -> list[Any]:
             ],
             className="ds-live",
             **attributes(aria_label="Optimum"),
-        ),
+        )
     ]
 
 

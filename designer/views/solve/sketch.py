@@ -344,11 +344,7 @@ def sketch_marks(value: Plain, *, drawing: bool) -> Json | None:
     relays: dict[str, int] = {}
     for _, relay in sketch.relays:
         relays[relay] = relays.get(relay, 0) + 1
-    return {
-        "drawing": drawing,
-        "off": [list(ends) for ends in sketch.without],
-        "relays": relays,
-    }
+    return {"drawing": drawing, "off": [list(ends) for ends in sketch.without], "relays": relays}
 
 
 def _made(value: Plain) -> Sketch:

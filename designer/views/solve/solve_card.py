@@ -161,14 +161,7 @@ def _start(app: Dash, jobs: Jobs) -> None:
         except CclError as error:
             return (None, note(str(error), title="Cannot solve"), *nothing[2:])
         nothing_yet = course((), seconds=0.0, running=True)
-        return (
-            {"key": sealed(key), "found": 0},
-            no_update,
-            "auto",
-            nothing_yet,
-            starting(),
-            None,
-        )
+        return ({"key": sealed(key), "found": 0}, no_update, "auto", nothing_yet, starting(), None)
 
 
 def _cancel(app: Dash, jobs: Jobs) -> None:

@@ -211,12 +211,7 @@ def redrawn(drawing: Given, topology: Topology) -> Json:
 
 
 def answer(
-    drawing: Given,
-    request: Given | None,
-    before: Given,
-    values: Given,
-    *,
-    shown: int | None = None,
+    drawing: Given, request: Given | None, before: Given, values: Given, *, shown: int | None = None
 ) -> Json:
     """Return what becomes of the cluster with its knobs moved.
 

@@ -74,9 +74,7 @@ def register(app: Dash, studies: Studies) -> None:
     _pick(app, studies)
     _budget(app, studies)
     app.clientside_callback(
-        "(value) => value",
-        Output(ids.WHATIF_RIGHT, "data-tab"),
-        Input(ids.WHATIF_TAB, "value"),
+        "(value) => value", Output(ids.WHATIF_RIGHT, "data-tab"), Input(ids.WHATIF_TAB, "value")
     )
     for slider in (ids.WHATIF_LAG_ALPHA, ids.WHATIF_LAG_BETA):
         app.clientside_callback(
