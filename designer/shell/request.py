@@ -29,7 +29,7 @@ Json = dict[str, Any]
 DEFAULT_FORMULATION = DEFAULT
 DEFAULT_TIME_LIMIT = 60.0
 
-Change = Callable[..., Json]
+Change = Callable[..., Mapping[str, Any]]
 """What an event on the page changes there, by name."""
 
 
