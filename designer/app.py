@@ -20,8 +20,7 @@ from dash import Dash, set_props
 from ccl.errors import CclError
 from designer.jobs import Jobs, Limits
 from designer.layout import page
-from designer.server.address import Names, address, bound, names
-from designer.server.guard import ALIVE
+from designer.server.guard import ALIVE, Names, address, bound, names
 from designer.server.protect import protect
 from designer.server.reading import Apart
 from designer.server.server import run

@@ -34,8 +34,7 @@ from msgspec import Meta, Struct, ValidationError, convert
 from werkzeug.exceptions import BadRequest, HTTPException
 
 from designer.server import sessions
-from designer.server.address import Names
-from designer.server.guard import ASK, MOST_BODY, STORE, Guard, Refused, policy
+from designer.server.guard import ASK, MOST_BODY, STORE, Guard, Names, Refused, policy
 from designer.server.sessions import Store, Stored, visitor
 from designer.shell import ids
 from interchange.formats import catalogue
@@ -241,62 +240,51 @@ BY_PROPERTY: dict[str, Any] = {
     "stale": bool | None,
 }
 
-BY_PLACE: dict[str, Any] = {
-    f"{ids.CANVAS}.drawing": Drawing,
-    f"{ids.CANVAS}.picked": Object | None,
-    f"{ids.CANVAS}.scene": Object | None,
-    f"{ids.CANVAS}.cuts": list[Object] | None,
-    f"{ids.CANVAS}.selection": Selection | None,
-    f"{ids.REQUEST}.data": Request | None,
-    f"{ids.PROBLEM}.data": Problem | None,
-    f"{ids.LIVE}.data": Question | None,
-    f"{ids.JOB}.data": Solve | None,
-    f"{ids.COMPARE_JOB}.data": Job | None,
-    f"{ids.COMPARE_SEEN}.data": Seen | None,
-    f"{ids.COMPARE_METHODS}.value": list[Word] | None,
-    f"{ids.COMPARE_OPENED}.data": Word | None,
-    f"{ids.COMPARE_PAIR}.chosen": list[Word] | None,
-    f"{ids.FILE}.data": File | None,
-    f"{ids.LINKED}.data": Linked | None,
-    f"{ids.LINK_FILE}.data": Count | None,
-    f"{ids.OPTIONS}.data": dict[str, Object] | None,
-    f"{ids.SKETCH}.data": dict[str, Object] | None,
-    f"{ids.PERSISTED}.data": StoredResult | None,
-    f"{ids.RESULT}.data": Object | None,
-    f"{ids.SUMMARY}.data": Object | None,
-    f"{ids.LOAD_DATA}.data": Object | None,
-    f"{ids.ASSESSMENT}.data": Object | None,
-    f"{ids.OPTIMUM}.data": Optimum | None,
-    f"{ids.DUALS}.data": Optimum | None,
-    f"{ids.REMEDY}.data": Count | None,
-    f"{ids.SORTING}.data": Sorting,
-    f"{ids.PATHS}.data": Overlays | None,
-    f"{ids.PATHS_CHOICE}.value": Word | None,
-    f"{ids.FORMULATION}.value": Word,
-    f"{ids.FORMULATION}.data": list[Object] | None,
-    f"{ids.LINK_TYPE}.value": Word | None,
-    f"{ids.VIEW}.value": Word | None,
-    f"{ids.TREE_ROOT}.value": Word | None,
-    f"{ids.TREE_HALF}.value": Word | None,
-    f"{ids.GALLERY_SEARCH}.value": Line | None,
-    f"{ids.EXPORT_SEARCH}.value": Line | None,
-    f"{ids.EXPORT_CHOSEN}.data": Word | None,
-    f"{ids.EXPORT_ENOUGH}.data": Object | None,
-    f"{ids.COMPARE_SIZES}.value": Line | None,
-    f"{ids.COMPARE_SECONDS}.value": float | Word | None,
-    f"{ids.COMPARE_QUANTITY}.value": Word | None,
-    f"{ids.COMPARE_PANE}.data-show": Word | None,
-    f"{ids.ABOUT_REQUEST}.data": About,
-    f"{ids.SKETCHING}.data": Object | None,
-    f"{ids.WHATIF_REQUEST}.data": Object | None,
-    f"{ids.WHATIF_TODAY}.data": Object | None,
-    f"{ids.LAYER}.data": Word | None,
-    f"{ids.CUT}.data": Word | Count | None,
-    f"{ids.SCHEME_NOW}.data": Literal["dark", "light"] | None,
-    f"{ids.BEAT}.data": Count | None,
-    f"{ids.COMPARE_BEAT}.data": Count | None,
-    f"{ids.TREE_NUMBER}.data": Count | None,
-}
+SHAPES: tuple[tuple[str, Any, tuple[str, ...]], ...] = (
+    ("drawing", Drawing, (ids.CANVAS,)),
+    ("picked", Object | None, (ids.CANVAS,)),
+    ("scene", Object | None, (ids.CANVAS,)),
+    ("cuts", list[Object] | None, (ids.CANVAS,)),
+    ("selection", Selection | None, (ids.CANVAS,)),
+    ("data", Request | None, (ids.REQUEST,)),
+    ("data", Problem | None, (ids.PROBLEM,)),
+    ("data", Question | None, (ids.LIVE,)),
+    ("data", Solve | None, (ids.JOB,)),
+    ("data", Job | None, (ids.COMPARE_JOB,)),
+    ("data", Seen | None, (ids.COMPARE_SEEN,)),
+    ("value", list[Word] | None, (ids.COMPARE_METHODS,)),
+    ("data", Word | None, (ids.COMPARE_OPENED, ids.EXPORT_CHOSEN, ids.LAYER)),
+    ("chosen", list[Word] | None, (ids.COMPARE_PAIR,)),
+    ("data", File | None, (ids.FILE,)),
+    ("data", Linked | None, (ids.LINKED,)),
+    ("data", Count | None, (
+        ids.LINK_FILE, ids.REMEDY, ids.BEAT, ids.COMPARE_BEAT, ids.TREE_NUMBER,
+    )),
+    ("data", dict[str, Object] | None, (ids.OPTIONS, ids.SKETCH)),
+    ("data", StoredResult | None, (ids.PERSISTED,)),
+    ("data", Object | None, (
+        ids.RESULT, ids.SUMMARY, ids.LOAD_DATA, ids.ASSESSMENT, ids.EXPORT_ENOUGH, ids.SKETCHING,
+        ids.WHATIF_REQUEST, ids.WHATIF_TODAY,
+    )),
+    ("data", Optimum | None, (ids.OPTIMUM, ids.DUALS)),
+    ("data", Sorting, (ids.SORTING,)),
+    ("data", Overlays | None, (ids.PATHS,)),
+    ("value", Word | None, (
+        ids.PATHS_CHOICE, ids.LINK_TYPE, ids.VIEW, ids.TREE_ROOT, ids.TREE_HALF,
+        ids.COMPARE_QUANTITY,
+    )),
+    ("value", Word, (ids.FORMULATION,)),
+    ("data", list[Object] | None, (ids.FORMULATION,)),
+    ("value", Line | None, (ids.GALLERY_SEARCH, ids.EXPORT_SEARCH, ids.COMPARE_SIZES)),
+    ("value", float | Word | None, (ids.COMPARE_SECONDS,)),
+    ("data-show", Word | None, (ids.COMPARE_PANE,)),
+    ("data", About, (ids.ABOUT_REQUEST,)),
+    ("data", Word | Count | None, (ids.CUT,)),
+    ("data", Literal["dark", "light"] | None, (ids.SCHEME_NOW,)),
+)  # fmt: skip
+"""What a property holds, and of which components; see `shape_of`."""
+
+BY_PLACE = {f"{name}.{what}": shape for what, shape, names in SHAPES for name in names}
 """By the component and what of it is asked; all else goes by the property, or has any shape."""
 
 

@@ -27,8 +27,16 @@ from flask import Flask, Response, current_app, g, request
 from ccl.result import Result
 from ccl.serialization.topoloom import result_from_json, topology_from_json
 from ccl.topology import Topology
-from designer.server.address import Names, without_port
-from designer.server.guard import ASK, LAYOUT, MOST_BODY, STORE, Refused, secure
+from designer.server.guard import (
+    ASK,
+    LAYOUT,
+    MOST_BODY,
+    STORE,
+    Names,
+    Refused,
+    secure,
+    without_port,
+)
 
 MOST_STORED = 16
 """Drawings and results of one session: those of its open pages, and of their last steps."""

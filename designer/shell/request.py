@@ -222,6 +222,10 @@ def callback(app: Dash, *, output: Mapping[str, Output], **wiring: Any) -> Calla
                 raise KeyError(msg)
             return {name: changes.get(name, no_update) for name in output}
 
-        app.callback(output=dict(output), **wiring)(call)
+        # Dash writes into the dictionaries that it is given, and some are shared.
+        own = {
+            name: dict(each) if isinstance(each, dict) else each for name, each in wiring.items()
+        }
+        app.callback(output=dict(output), **own)(call)
 
     return wire

@@ -430,7 +430,7 @@ def _fields(app: Dash) -> None:
         },
         inputs={
             **{name: Input({f"{name}-edit": ALL}, "value") for name in FORMS},
-            **{f"{name} flags": Input({f"{name}-flag": ALL}, "checked") for name in FORMS[:2]},
+            **{f"{name}_flags": Input({f"{name}-flag": ALL}, "checked") for name in FORMS[:2]},
             "act": Input({"act-value": ALL}, "value"),
         },
         state={

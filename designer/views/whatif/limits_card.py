@@ -183,7 +183,7 @@ def _limits(app: Dash) -> None:
     # Nothing that has the answer among its inputs may wait for it, as with the figures.
     @app.callback(
         inputs={"settled": Input(ids.WHATIF_SETTLED, "data")},
-        state=TODAY,
+        state={**TODAY},
         prevent_initial_call=True,
     )
     def on_settled(settled: dict[str, Any] | None, **today: Any) -> None:
