@@ -20,11 +20,10 @@ from dash import Dash, set_props
 from ccl.errors import CclError
 from designer.jobs import Jobs, Limits
 from designer.layout import page
-from designer.server.address import Names, address, bound, names
+from designer.server.guard import ALIVE, Names, address, bound, names
 from designer.server.protect import protect
 from designer.server.reading import Apart
 from designer.server.server import run
-from designer.server.sessions import ALIVE
 from designer.shell import ids
 from designer.shell.markup import Extra, note
 from designer.views.catalog.catalog_view import CatalogView, answering, keeping
@@ -127,6 +126,7 @@ def create_app(
         on_error=_bug,
         suppress_callback_exceptions=True,
         health_endpoint=ALIVE,
+        hooks={"request_pre": "(question) => window.topoloomShorten(question)"},
     )
     shown = drawing or drawing_of(open_cluster(HOME_CLUSTER))
     apart = apart or Apart()

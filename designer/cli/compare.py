@@ -70,8 +70,7 @@ LimitOption = Annotated[
     float, typer.Option("--time-limit", metavar="S", help="Seconds for each solve.")
 ]
 FormulasOption = Annotated[
-    bool,
-    typer.Option("--formulas", help="Say why replays differ from published formulas."),
+    bool, typer.Option("--formulas", help="Say why replays differ from published formulas.")
 ]
 OutOption = Annotated[
     Path | None,

@@ -462,12 +462,7 @@ def _head(problem: Problem, found: Failures | Stragglers) -> dict[str, Any]:
 
 
 def _part(row: Failure | Straggler) -> dict[str, Any]:
-    return {
-        "kind": row.part.kind,
-        "words": row.words,
-        "names": list(row.names),
-        "alike": row.alike,
-    }
+    return {"kind": row.part.kind, "words": row.words, "names": list(row.names), "alike": row.alike}
 
 
 def _cut(cut: Cut | None) -> dict[str, Any] | None:

@@ -19,7 +19,7 @@ from designer.cli.browse import USUAL
 from designer.cli.browse import opened as opened_catalog
 from designer.cli.request import MemoryOption, SolvesOption, memory_in, open_document, remark
 from designer.jobs import Limits
-from designer.server.address import LOOPBACK, bound, names
+from designer.server.guard import LOOPBACK, bound, names
 from formulations import memory_each
 from interchange.formats.own.fragment import fragment_of, is_link, share_of
 

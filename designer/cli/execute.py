@@ -201,9 +201,7 @@ def lint_(
     executor: Annotated[
         str | None,
         typer.Option(
-            "--executor",
-            help=f"{', '.join(EXECUTORS)}; by default all.",
-            show_default=False,
+            "--executor", help=f"{', '.join(EXECUTORS)}; by default all.", show_default=False
         ),
     ] = None,
     *,

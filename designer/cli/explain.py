@@ -22,8 +22,7 @@ def explain(
     file: PlanFile,
     *,
     chunk: Annotated[
-        int | None,
-        typer.Option("--chunk", help="The path of this chunk.", show_default=False),
+        int | None, typer.Option("--chunk", help="The path of this chunk.", show_default=False)
     ] = None,
     link: Annotated[
         str | None,

@@ -125,8 +125,7 @@ ChunksOption = Annotated[
     ),
 ]
 RootOption = Annotated[
-    int | None,
-    typer.Option("--root", help="Rank of the root; by default 0.", show_default=False),
+    int | None, typer.Option("--root", help="Rank of the root; by default 0.", show_default=False)
 ]
 MemoryOption = Annotated[
     str | None,

@@ -85,13 +85,7 @@ def sweep(
         return
     with _stoppable() as stop, _shown() as show:
         found = formulations.sweep(
-            spec,
-            scheduler,
-            into=folder,
-            workers=workers,
-            again=again,
-            progress=show,
-            stop=stop,
+            spec, scheduler, into=folder, workers=workers, again=again, progress=show, stop=stop
         )
     if as_json:
         print_json(_answer(found))

@@ -28,14 +28,14 @@ import msgspec
 from dash import Dash
 from dash._utils import clean_property_name, stringify_id
 from dash.exceptions import DependencyException
-from flask import Response, current_app, request
+from flask import Response, request
 from flask.json.provider import DefaultJSONProvider
 from msgspec import Meta, Struct, ValidationError, convert
-from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import BadRequest, HTTPException
 
 from designer.server import sessions
-from designer.server.address import Names
-from designer.server.sessions import ASK, MOST_BODY, Guard, Refused, policy
+from designer.server.guard import ASK, MOST_BODY, STORE, Guard, Names, Refused, policy
+from designer.server.sessions import Store, Stored, visitor
 from designer.shell import ids
 from interchange.formats import catalogue
 
@@ -177,6 +177,14 @@ class StoredResult(Struct):
     course: Object | None = None
 
 
+class Sending(Struct):
+    """What a page stores."""
+
+    kind: Literal["topology", "result"]
+    fingerprint: Word
+    value: Object
+
+
 class About(Struct):
     """The formulation that the page tells of."""
 
@@ -232,62 +240,51 @@ BY_PROPERTY: dict[str, Any] = {
     "stale": bool | None,
 }
 
-BY_PLACE: dict[str, Any] = {
-    f"{ids.CANVAS}.drawing": Drawing,
-    f"{ids.CANVAS}.picked": Object | None,
-    f"{ids.CANVAS}.scene": Object | None,
-    f"{ids.CANVAS}.cuts": list[Object] | None,
-    f"{ids.CANVAS}.selection": Selection | None,
-    f"{ids.REQUEST}.data": Request | None,
-    f"{ids.PROBLEM}.data": Problem | None,
-    f"{ids.LIVE}.data": Question | None,
-    f"{ids.JOB}.data": Solve | None,
-    f"{ids.COMPARE_JOB}.data": Job | None,
-    f"{ids.COMPARE_SEEN}.data": Seen | None,
-    f"{ids.COMPARE_METHODS}.value": list[Word] | None,
-    f"{ids.COMPARE_OPENED}.data": Word | None,
-    f"{ids.COMPARE_PAIR}.chosen": list[Word] | None,
-    f"{ids.FILE}.data": File | None,
-    f"{ids.LINKED}.data": Linked | None,
-    f"{ids.LINK_FILE}.data": Count | None,
-    f"{ids.OPTIONS}.data": dict[str, Object] | None,
-    f"{ids.SKETCH}.data": dict[str, Object] | None,
-    f"{ids.PERSISTED}.data": StoredResult | None,
-    f"{ids.RESULT}.data": Object | None,
-    f"{ids.SUMMARY}.data": Object | None,
-    f"{ids.LOAD_DATA}.data": Object | None,
-    f"{ids.ASSESSMENT}.data": Object | None,
-    f"{ids.OPTIMUM}.data": Optimum | None,
-    f"{ids.DUALS}.data": Optimum | None,
-    f"{ids.REMEDY}.data": Count | None,
-    f"{ids.SORTING}.data": Sorting,
-    f"{ids.PATHS}.data": Overlays | None,
-    f"{ids.PATHS_CHOICE}.value": Word | None,
-    f"{ids.FORMULATION}.value": Word,
-    f"{ids.FORMULATION}.data": list[Object] | None,
-    f"{ids.LINK_TYPE}.value": Word | None,
-    f"{ids.VIEW}.value": Word | None,
-    f"{ids.TREE_ROOT}.value": Word | None,
-    f"{ids.TREE_HALF}.value": Word | None,
-    f"{ids.GALLERY_SEARCH}.value": Line | None,
-    f"{ids.EXPORT_SEARCH}.value": Line | None,
-    f"{ids.EXPORT_CHOSEN}.data": Word | None,
-    f"{ids.EXPORT_ENOUGH}.data": Object | None,
-    f"{ids.COMPARE_SIZES}.value": Line | None,
-    f"{ids.COMPARE_SECONDS}.value": float | Word | None,
-    f"{ids.COMPARE_QUANTITY}.value": Word | None,
-    f"{ids.COMPARE_PANE}.data-show": Word | None,
-    f"{ids.ABOUT_REQUEST}.data": About,
-    f"{ids.SKETCHING}.data": Object | None,
-    f"{ids.WHATIF_REQUEST}.data": Object | None,
-    f"{ids.WHATIF_TODAY}.data": Object | None,
-    f"{ids.LAYER}.data": Word | None,
-    f"{ids.CUT}.data": Word | Count | None,
-    f"{ids.SCHEME_NOW}.data": Literal["dark", "light"] | None,
-    f"{ids.BEAT}.data": Count | None,
-    f"{ids.COMPARE_BEAT}.data": Count | None,
-    f"{ids.TREE_NUMBER}.data": Count | None,
-}
+SHAPES: tuple[tuple[str, Any, tuple[str, ...]], ...] = (
+    ("drawing", Drawing, (ids.CANVAS,)),
+    ("picked", Object | None, (ids.CANVAS,)),
+    ("scene", Object | None, (ids.CANVAS,)),
+    ("cuts", list[Object] | None, (ids.CANVAS,)),
+    ("selection", Selection | None, (ids.CANVAS,)),
+    ("data", Request | None, (ids.REQUEST,)),
+    ("data", Problem | None, (ids.PROBLEM,)),
+    ("data", Question | None, (ids.LIVE,)),
+    ("data", Solve | None, (ids.JOB,)),
+    ("data", Job | None, (ids.COMPARE_JOB,)),
+    ("data", Seen | None, (ids.COMPARE_SEEN,)),
+    ("value", list[Word] | None, (ids.COMPARE_METHODS,)),
+    ("data", Word | None, (ids.COMPARE_OPENED, ids.EXPORT_CHOSEN, ids.LAYER)),
+    ("chosen", list[Word] | None, (ids.COMPARE_PAIR,)),
+    ("data", File | None, (ids.FILE,)),
+    ("data", Linked | None, (ids.LINKED,)),
+    ("data", Count | None, (
+        ids.LINK_FILE, ids.REMEDY, ids.BEAT, ids.COMPARE_BEAT, ids.TREE_NUMBER,
+    )),
+    ("data", dict[str, Object] | None, (ids.OPTIONS, ids.SKETCH)),
+    ("data", StoredResult | None, (ids.PERSISTED,)),
+    ("data", Object | None, (
+        ids.RESULT, ids.SUMMARY, ids.LOAD_DATA, ids.ASSESSMENT, ids.EXPORT_ENOUGH, ids.SKETCHING,
+        ids.WHATIF_REQUEST, ids.WHATIF_TODAY,
+    )),
+    ("data", Optimum | None, (ids.OPTIMUM, ids.DUALS)),
+    ("data", Sorting, (ids.SORTING,)),
+    ("data", Overlays | None, (ids.PATHS,)),
+    ("value", Word | None, (
+        ids.PATHS_CHOICE, ids.LINK_TYPE, ids.VIEW, ids.TREE_ROOT, ids.TREE_HALF,
+        ids.COMPARE_QUANTITY,
+    )),
+    ("value", Word, (ids.FORMULATION,)),
+    ("data", list[Object] | None, (ids.FORMULATION,)),
+    ("value", Line | None, (ids.GALLERY_SEARCH, ids.EXPORT_SEARCH, ids.COMPARE_SIZES)),
+    ("value", float | Word | None, (ids.COMPARE_SECONDS,)),
+    ("data-show", Word | None, (ids.COMPARE_PANE,)),
+    ("data", About, (ids.ABOUT_REQUEST,)),
+    ("data", Word | Count | None, (ids.CUT,)),
+    ("data", Literal["dark", "light"] | None, (ids.SCHEME_NOW,)),
+)  # fmt: skip
+"""What a property holds, and of which components; see `shape_of`."""
+
+BY_PLACE = {f"{name}.{what}": shape for what, shape, names in SHAPES for name in names}
 """By the component and what of it is asked; all else goes by the property, or has any shape."""
 
 
@@ -389,8 +386,8 @@ def _no_constant(text: str) -> float:
     raise ValueError(msg)
 
 
-def check(body: Any, known: Mapping[str, Json]) -> None:
-    """Refuse what is no question of a page.
+def check(body: Any, known: Mapping[str, Json], store: Store) -> None:
+    """Refuse what is no question of a page; put what it refers to into its place.
 
     Parameters
     ----------
@@ -398,6 +395,8 @@ def check(body: Any, known: Mapping[str, Json]) -> None:
         As it was posted.
     known
         The callbacks, as Dash keeps them.
+    store
+        What pages have stored.
 
     Raises
     ------
@@ -417,10 +416,11 @@ def check(body: Any, known: Mapping[str, Json]) -> None:
     if not asked.get("no_output") and not _answers(asked["output"], body.get("outputs")):
         _refuse("This wants the answer elsewhere")
     for each in given:
+        each["value"] = store.resolve(each.get("value"))
         _check_value(each)
 
 
-def _given(asked: Json, body: Json) -> Iterator[Json]:
+def _given(asked: Json, body: Json) -> Iterator[dict[str, Any]]:
     """Yield every input and state that is given, which have to be those of the callback."""
     for part in ("inputs", "state"):
         given = body.get(part, [])
@@ -430,7 +430,7 @@ def _given(asked: Json, body: Json) -> Iterator[Json]:
             yield from _matching(wanted, one)
 
 
-def _matching(wanted: Json, given: Any) -> list[Json]:
+def _matching(wanted: Json, given: Any) -> list[dict[str, Any]]:
     """Return what is given for an input: one, or each that a pattern matches."""
     pattern = json.loads(wanted["id"]) if wanted["id"].startswith("{") else None
     listed = given if pattern is not None and isinstance(given, list) else [given]
@@ -486,13 +486,24 @@ def _same(output: Any, given: Any) -> bool:
 
 def _check_value(given: Json) -> None:
     """Refuse a value of another shape than that component can have."""
-    name = given["id"]
+    name, value = given["id"], given["value"]
+    if isinstance(value, dict) and isinstance(value.get("topology"), Stored):
+        value["topology"].made(_checked)
+        value = {**value, "topology": {"name": "", "devices": [], "links": []}}
     try:
-        msgspec.convert(given.get("value"), shape_of(name, given["property"]))
+        msgspec.convert(value, shape_of(name, given["property"]))
     except msgspec.ValidationError as error:
         what = name if isinstance(name, str) else stringify_id(name)
         told = f"{what}.{given['property']} is not what a page has there: {error}"
         _refuse(told[:300])
+
+
+def _checked(topology: Json) -> None:
+    """Refuse a stored value that is no topology."""
+    try:
+        msgspec.convert(topology, Topology)
+    except msgspec.ValidationError as error:
+        _refuse(f"This is no topology as a page draws it: {error}"[:300])
 
 
 def _of_words(value: Any) -> TypeGuard[dict[str, Any]]:
@@ -527,9 +538,12 @@ def protect(app: Dash, names: Names) -> None:
     server.register_error_handler(HTTPException, _http)
     server.register_error_handler(Exception, _failed)
 
-    def ask() -> None:
+    store = Store()
+
+    def ask() -> Response | None:
         if request.path == ASK:
-            check(_body(), app.callback_map)
+            check(_body(), app.callback_map, store)
+        return _stored(store) if request.path == STORE else None
 
     server.before_request(ask)
     server.wsgi_app = Guard(
@@ -549,10 +563,24 @@ def _body() -> Any:
         If it is no JSON that a page writes.
     """
     try:
-        return current_app.json.loads(request.get_data())
-    except (ValueError, RecursionError):
+        return request.get_json()  # read once: Dash gets the same object
+    except (BadRequest, RecursionError):
         sentence = "This is not JSON as a page of this application writes it."
         raise Refused(HTTPStatus.BAD_REQUEST, sentence) from None
+
+
+def _stored(store: Store) -> Response:
+    """Store what the questions of a page will refer to."""
+    body = _body()
+    try:
+        sent = convert(body, Sending)
+    except ValidationError as error:
+        _refuse(f"This is nothing that a page stores: {error}"[:300])
+    key = visitor(), sent.kind, sent.fingerprint
+    stored = store.put(key, sent.value, request.content_length or 0)
+    if sent.kind == "topology":
+        stored.made(_checked)
+    return Response(status=HTTPStatus.NO_CONTENT)
 
 
 def _files(folder: Path) -> frozenset[str]:

@@ -26,7 +26,7 @@ from waitress.channel import HTTPChannel
 from waitress.server import TcpWSGIServer
 from waitress.task import ErrorTask, ThreadedTaskDispatcher
 
-from designer.server.sessions import MOST_BODY, TOO_LARGE, Application
+from designer.server.guard import MOST_BODY, TOO_LARGE, Application
 from designer.server.watchdog import Watchdog
 
 THREADS = 12

@@ -1,258 +1,162 @@
-"""Whose solve it is: every browser has a session, and keys of jobs are good in their own only.
+"""The session of a browser: whose solve it is, and what its pages have drawn and found.
 
 The session is a random cookie that scripts cannot read and pages of elsewhere cannot send. A job's
 key goes to the page with a signature over it and the session; the secret of the signatures is new
 with every start of the server. So a key of another session, or of a server before this one, means
 nothing, and a page that brings one is told that its job is gone.
 
-What stands before the application: who may ask, for what, how much, and what every answer says.
-
-A server on loopback is reached by every page that is open in the user's browser. So a request has
-to name this server (`address.Names`), and where a browser says from where it comes, it has to come
-from a page of this server. All else is refused in one sentence, before anything reads it.
+What is large a page stores once, under a fingerprint of the content, and its questions refer to it.
+A reference that means nothing here, since the server has begun anew or had no room, is answered by
+410 Gone: the page stores it again and repeats the question (`assets/server.js`).
 """
 
 from __future__ import annotations
 
 import hmac
-import logging
 import re
 import secrets
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from http import HTTPStatus
-from typing import Any
-from urllib.parse import urlsplit
+from typing import Any, TypeVar
 
 from flask import Flask, Response, current_app, g, request
 
-from designer.server.address import Names, without_port
-
-MOST_BODY = 64 * 2**20
-"""Bytes of a question: a drawing, what is asked of it, a result and its film, or a file."""
-
-MOST_UPLOAD = 40 * 10**6
-"""Bytes of a file; a question carries it in base64, a third longer."""
-
-ASK = "/_dash-update-component"
-"""Where callbacks are asked."""
-
-ALIVE = "alive"
-"""Where a page asks whether the server is there."""
-
-LAYOUT = "/_dash-layout"
-
-PAGES = ("/", LAYOUT, "/_dash-dependencies", "/_favicon.ico", f"/{ALIVE}")
-ASSETS = "/assets/"
-PARTS = "/_dash-component-suites/"
-
-Environ = dict[str, Any]
-Start = Callable[..., Any]
-Application = Callable[[Environ, Start], Iterable[bytes]]
-
-HEADERS = (
-    ("X-Content-Type-Options", "nosniff"),
-    ("X-Frame-Options", "DENY"),
-    ("Referrer-Policy", "no-referrer"),
-    ("Cross-Origin-Opener-Policy", "same-origin"),
-    ("Cross-Origin-Resource-Policy", "same-origin"),
-    ("Cross-Origin-Embedder-Policy", "require-corp"),
-    ("Permissions-Policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
+from ccl.result import Result
+from ccl.serialization.topoloom import result_from_json, topology_from_json
+from ccl.topology import Topology
+from designer.server.guard import (
+    ASK,
+    LAYOUT,
+    MOST_BODY,
+    STORE,
+    Names,
+    Refused,
+    secure,
+    without_port,
 )
-"""What every answer says beside its policy of contents."""
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f\\]|(?:^|/)\.\.(?:/|$)")
+MOST_STORED = 16
+"""Drawings and results of one session: those of its open pages, and of their last steps."""
 
-log = logging.getLogger(__name__)
+MOST_BYTES = 2 * MOST_BODY
+"""Of JSON that the sessions store together."""
+
+REFERENCES = {"$topology": "topology", "$result": "result"}
+"""What a question can refer to, by the only key of the reference."""
+
+T = TypeVar("T")
 
 
-def policy(hashes: Iterable[str]) -> str:
-    """Return the content security policy: everything from here, nothing from elsewhere.
+class Stored(dict[str, Any]):
+    """JSON that a page has stored, with all that was made of it."""
+
+    def __init__(self, value: Mapping[str, Any]) -> None:
+        super().__init__(value)
+        self._lock = threading.Lock()
+        self._made: dict[Callable[[Any], Any], Any] = {}
+
+    def __reduce__(self) -> tuple[type[dict[str, Any]], tuple[dict[str, Any]]]:
+        """Go to another process as plain JSON."""
+        return dict, (dict(self),)
+
+    def made(self, function: Callable[[Any], T]) -> T:
+        """Return what a function makes of it, which is called once."""
+        with self._lock:
+            if function not in self._made:
+                self._made[function] = function(self)
+            found: T = self._made[function]
+            return found
+
+
+def once(function: Callable[[Any], T], value: Mapping[str, Any]) -> T:
+    """Return what a function makes of JSON; of what a page has stored it is made once."""
+    return value.made(function) if isinstance(value, Stored) else function(value)
+
+
+def topology_of(value: Mapping[str, Any]) -> Topology:
+    """Read a topology.
+
+    Raises
+    ------
+    CclError
+        If it is none.
+    """
+    return once(topology_from_json, value)
+
+
+def result_of(value: Mapping[str, Any]) -> Result:
+    """Read a result, whose plan is verified and replayed.
+
+    Raises
+    ------
+    CclError
+        If it is none.
+    """
+    return once(result_from_json, value)
+
+
+class Store:
+    """What pages have stored, by session and fingerprint; what was used longest ago goes first.
 
     Parameters
     ----------
-    hashes
-        Of the scripts that stand in the page itself, as ``'sha256-…'``.
-    """
-    return "; ".join(
-        (
-            "default-src 'none'",
-            f"script-src 'self' {' '.join(hashes)}",
-            # Components write style elements as they are drawn; what is in them is theirs.
-            "style-src 'self' 'unsafe-inline'",
-            "img-src 'self' data: blob:",
-            "media-src blob:",
-            "font-src 'self'",
-            "connect-src 'self'",
-            "form-action 'none'",
-            "base-uri 'none'",
-            "frame-ancestors 'none'",
-        )
-    )
-
-
-class Refused(Exception):
-    """A request that is not answered.
-
-    Parameters
-    ----------
-    status
-        Of HTTP.
-    sentence
-        Why, for who asked.
+    each
+        Entries of one session.
+    most
+        Bytes of all sessions.
     """
 
-    def __init__(self, status: HTTPStatus, sentence: str) -> None:
-        super().__init__(sentence)
-        self.status = status
-        self.sentence = sentence
+    def __init__(self, each: int = MOST_STORED, most: int = MOST_BYTES) -> None:
+        self._each, self._most = each, most
+        self._entries: OrderedDict[tuple[str, str, str], tuple[Stored, int]] = OrderedDict()
+        self._lock = threading.Lock()
 
+    def put(self, key: tuple[str, str, str], value: Mapping[str, Any], nbytes: int) -> Stored:
+        """Store a value under its session, kind and fingerprint."""
+        stored = Stored(value)
+        with self._lock:
+            self._entries[key] = stored, nbytes
+            own = [each for each in self._entries if each[0] == key[0]]
+            for each in own[: -self._each]:
+                del self._entries[each]
+            while sum(size for _, size in self._entries.values()) > self._most:
+                self._entries.popitem(last=False)
+        return stored
 
-@dataclass(frozen=True)
-class Guard:
-    """An application behind its checks.
-
-    Parameters
-    ----------
-    application
-        Which answers what is let through.
-    names
-        Under which it may be asked for.
-    assets
-        Paths of its own files below ``/assets/``; there are no others.
-    policy
-        Of contents.
-    """
-
-    application: Application
-    names: Names
-    assets: frozenset[str]
-    policy: str
-
-    def __call__(self, environ: Environ, start: Start) -> Iterable[bytes]:
-        """Answer a request."""
-
-        def begin(status: str, headers: list[tuple[str, str]], trouble: Any = None) -> Any:
-            own = {name.lower() for name, _ in self._headers}
-            kept = [(k, v) for k, v in headers if k.lower() not in own and k.lower() != "server"]
-            return start(status, [*kept, *self._headers], trouble)
-
-        try:
-            self.check(environ)
-            return self.application(environ, begin)
-        except Refused as refused:
-            status, sentence = refused.status, refused.sentence
-        except Exception:
-            # Whatever it is, what the visitor gets to see of it is nothing.
-            log.exception("a request failed")
-            status, sentence = HTTPStatus.INTERNAL_SERVER_ERROR, "This is a bug in Topoloom."
-        return _sentence(begin, status, sentence)
-
-    @property
-    def _headers(self) -> list[tuple[str, str]]:
-        return [*HEADERS, ("Content-Security-Policy", self.policy)]
-
-    def check(self, environ: Environ) -> None:
-        """Refuse what is not asked by a page of this server or by its user.
+    def find(self, key: tuple[str, str, str]) -> Stored:
+        """Return what is stored under a key.
 
         Raises
         ------
         Refused
-            If it is refused.
+            If nothing is.
         """
-        host = environ.get("HTTP_HOST", "")
-        if not self.names.admits(host):
-            sentence = "This server does not go by that name; topoloom design --allow-host adds one"
-            raise Refused(HTTPStatus.FORBIDDEN, f"{sentence}.")
-        _own(environ, host)
-        path, method = environ.get("PATH_INFO", ""), environ.get("REQUEST_METHOD", "")
-        if _CONTROL.search(path):
-            raise Refused(HTTPStatus.BAD_REQUEST, "This path is no path.")
-        if path == ASK:
-            _asking(environ, method)
-            return
-        known = path in PAGES or path.startswith(PARTS)
-        if not known and not (path.startswith(ASSETS) and path.removeprefix(ASSETS) in self.assets):
-            raise Refused(HTTPStatus.NOT_FOUND, "There is nothing here.")
-        if method not in ("GET", "HEAD"):
-            raise Refused(HTTPStatus.METHOD_NOT_ALLOWED, "This can only be read.")
-        if length(environ):
-            raise Refused(
-                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "A page is asked for without a body."
-            )
+        with self._lock:
+            if key not in self._entries:
+                raise Refused(HTTPStatus.GONE, GONE)
+            self._entries.move_to_end(key)
+            return self._entries[key][0]
+
+    def resolve(self, value: Any) -> Any:
+        """Return a value of a question with what its reference stands for."""
+        if not isinstance(value, dict):
+            return value
+        if isinstance(value.get("topology"), dict):
+            return {**value, "topology": self._resolve(value["topology"])}
+        return self._resolve(value)
+
+    def _resolve(self, value: dict[str, Any]) -> dict[str, Any]:
+        key = next(iter(value)) if len(value) == 1 else ""
+        name = value.get(key)
+        if key not in REFERENCES or not isinstance(name, str):
+            return value
+        return self.find((visitor(), REFERENCES[key], name))
 
 
-def _own(environ: Environ, host: str) -> None:
-    """Refuse what a browser sends for a page of elsewhere."""
-    site, mode = environ.get("HTTP_SEC_FETCH_SITE"), environ.get("HTTP_SEC_FETCH_MODE")
-    method = environ.get("REQUEST_METHOD")
-    origin = environ.get("HTTP_ORIGIN")
-    opened = mode == "navigate" and method in ("GET", "HEAD")  # a link that somebody follows
-    if site not in (None, "same-origin", "none") and not opened:
-        raise Refused(HTTPStatus.FORBIDDEN, "Pages of elsewhere may not ask this server.")
-    if origin is not None and (
-        urlsplit_or_none(origin) not in (("http", host.lower()), ("https", host.lower()))
-    ):
-        raise Refused(HTTPStatus.FORBIDDEN, "Pages of elsewhere may not ask this server.")
-
-
-def urlsplit_or_none(origin: str) -> tuple[str, str] | None:
-    """Return scheme and host with port of an origin, None where it is none."""
-    try:
-        found = urlsplit(origin)
-    except ValueError:
-        return None
-    return found.scheme, found.netloc.lower()
-
-
-def _asking(environ: Environ, method: str) -> None:
-    """Refuse what is no question of a page."""
-    if method != "POST":
-        raise Refused(HTTPStatus.METHOD_NOT_ALLOWED, "Questions are posted.")
-    # No form of another page can send this without asking first whether it may.
-    kind = environ.get("CONTENT_TYPE", "").partition(";")[0].strip().lower()
-    if kind != "application/json":
-        raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Questions are application/json.")
-    if length(environ) > MOST_BODY:
-        raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, TOO_LARGE)
-
-
-TOO_LARGE = f"This is too large for the server: a question has {MOST_BODY // 2**20} MiB at most."
-
-
-def length(environ: Environ) -> int:
-    """Return how many bytes a request says it has.
-
-    Raises
-    ------
-    Refused
-        If it is no number.
-    """
-    told = environ.get("CONTENT_LENGTH") or "0"
-    if not (told.isascii() and told.isdigit() and len(told) < 20):
-        raise Refused(HTTPStatus.BAD_REQUEST, "The length of this request is no number.")
-    return int(told)
-
-
-def secure(environ: Environ, names: Names) -> bool:
-    """Whether the browser reached the server by https."""
-    name = without_port(environ.get("HTTP_HOST", "").lower())
-    return environ.get("wsgi.url_scheme") == "https" or name in names.secure
-
-
-def _sentence(begin: Start, status: HTTPStatus, sentence: str) -> list[bytes]:
-    content = f"{sentence}\n".encode()
-    begin(
-        f"{status.value} {status.phrase}",
-        [
-            ("Content-Type", "text/plain; charset=utf-8"),
-            ("Content-Length", str(len(content))),
-            ("Cache-Control", "no-store"),
-        ],
-    )
-    return [content]
-
+GONE = "The server does not have this drawing any more."
 
 _FORM = re.compile(r"[A-Za-z0-9_-]{43}")
 """32 random bytes, as `secrets` writes them."""
@@ -280,7 +184,7 @@ def install(server: Flask, names: Names) -> None:
                 samesite="Strict",
                 secure=secure(request.environ, names),
             )
-        if request.path in (ASK, LAYOUT):
+        if request.path in (ASK, LAYOUT, STORE):
             answer.headers["Cache-Control"] = "no-store"
         return answer
 

@@ -6,24 +6,31 @@ Commands to the canvas, numbered so that the same one can be given twice.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import wraps
 from typing import Any, cast
 
-from dash import Output
+from dash import Dash, Output, no_update
 
 from ccl.collective import Collective, CollectiveKind, make_collective
 from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.serialization.quantity import COUNT, DURATION, PERCENT, parse_quantity, parse_size
-from ccl.serialization.topoloom import problem_from_json, topology_from_json, topology_to_json
+from ccl.serialization.topoloom import problem_from_json, topology_to_json
 from ccl.topology import Topology
+from designer.server.sessions import topology_of
 from designer.shell import ids
 from designer.shell.markup import ROOTED
 from formulations import DEFAULT
 
+Json = dict[str, Any]
+
 DEFAULT_FORMULATION = DEFAULT
 DEFAULT_TIME_LIMIT = 60.0
+
+Change = Callable[..., Mapping[str, Any]]
+"""What an event on the page changes there, by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +124,7 @@ def problem_of(topology: Topology | Mapping[str, Any], request: Request) -> Prob
         If the topology, the collective or their combination is not one that can be solved.
     """
     if not isinstance(topology, Topology):
-        topology = topology_from_json(dict(topology))
+        topology = topology_of(topology)
     if not topology.devices:
         msg = "the drawing is empty; add GPUs and link them"
         raise ProblemError(msg)
@@ -157,12 +164,12 @@ def now() -> int:
     return time.time_ns() // 1000
 
 
-def numbered(command: dict[str, Any]) -> dict[str, Any]:
+def numbered(command: Json) -> Json:
     """Give a command the number by which the canvas tells it from the one before."""
     return {**command, "n": now()}
 
 
-def fit() -> dict[str, Any]:
+def fit() -> Json:
     """Return the command that shows the whole drawing, for one that was just opened."""
     return numbered({"name": "fit", "args": {}})
 
@@ -180,3 +187,45 @@ def other() -> Output:
 def notes() -> Output:
     """Return the notifications as an output that many callbacks share."""
     return Output(ids.NOTES, "sendNotifications", allow_duplicate=True)
+
+
+def plan() -> dict[str, Output]:
+    """Return what shows a plan on the page, as outputs that many callbacks share."""
+    return {
+        "scene": Output(ids.CANVAS, "scene", allow_duplicate=True),
+        "summary": Output(ids.SUMMARY, "data", allow_duplicate=True),
+        "load": Output(ids.LOAD_DATA, "data", allow_duplicate=True),
+        "result": Output(ids.RESULT, "data", allow_duplicate=True),
+        "course": Output(ids.GAP_PLOT, "course", allow_duplicate=True),
+    }
+
+
+def callback(app: Dash, *, output: Mapping[str, Output], **wiring: Any) -> Callable[[Change], None]:
+    """Wire a function that returns what changes, by the names of `output`; all else stays.
+
+    Parameters
+    ----------
+    app
+        The application.
+    output
+        What it can change.
+    wiring
+        As for `Dash.callback`: ``inputs`` and ``state`` by the names of the function's arguments.
+    """
+
+    def wire(change: Change) -> None:
+        @wraps(change)
+        def call(**given: Any) -> Json:
+            changes = change(**given)
+            if unknown := changes.keys() - output.keys():
+                msg = f"{change.__name__} changes {', '.join(sorted(unknown))}, which is no output"
+                raise KeyError(msg)
+            return {name: changes.get(name, no_update) for name in output}
+
+        # Dash writes into the dictionaries that it is given, and some are shared.
+        own = {
+            name: dict(each) if isinstance(each, dict) else each for name, each in wiring.items()
+        }
+        app.callback(output=dict(output), **own)(call)
+
+    return wire

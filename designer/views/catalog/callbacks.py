@@ -10,12 +10,12 @@ from dash import ALL, Dash, Input, Output, State, ctx, no_update
 
 from ccl import text
 from ccl.errors import CclError, ProblemError
-from ccl.serialization.topoloom import topology_from_json
 from ccl.topology import Topology
 from designer.server.reading import Apart
-from designer.server.sessions import visitor
+from designer.server.sessions import topology_of, visitor
 from designer.shell import ids, request
 from designer.shell.markup import note
+from designer.shell.request import callback
 from designer.views.catalog import page
 from designer.views.catalog.catalog_view import CatalogView, made
 from designer.views.catalog.page import plans, ranges
@@ -24,6 +24,17 @@ from designer.views.draw.files import file_name
 from widgets.charts.atlas import atlas_figure
 
 Json = dict[str, Any]
+
+NO_PLANS: Json = {
+    **dict.fromkeys(("none", "plans", "kind_value", "token")), "found_hidden": True, "kind": [],
+}  # fmt: skip
+"""Of a cluster of which the catalog holds nothing."""
+
+NO_TABLE: Json = {
+    **dict.fromkeys(("tuned", "doing")),
+    **dict.fromkeys(("csv_disabled", "json_disabled", "atlas_box_hidden", "tick_disabled"), True),
+}
+"""Of a collective of which it holds nothing."""
 
 
 def register(app: Dash, holdings: CatalogView, apart: Apart) -> None:
@@ -56,38 +67,40 @@ def _turn(app: Dash) -> None:
 
 
 def _look(app: Dash, holdings: CatalogView) -> None:
-    @app.callback(
-        Output(ids.CATALOG_STATUS, "children"),
-        Output(ids.CATALOG_NONE, "children"),
-        Output(ids.CATALOG_FOUND, "hidden"),
-        Output(ids.CATALOG_PLANS, "children"),
-        Output(ids.CATALOG_KIND, "data"),
-        Output(ids.CATALOG_KIND, "value"),
-        Output(ids.CATALOG_TOKEN, "data"),
-        Input(ids.CATALOG_CLUSTER, "data"),
-        State(ids.CATALOG_KIND, "value"),
-        State(ids.COLLECTIVE, "value"),
+    @callback(
+        app,
+        output={
+            "status": Output(ids.CATALOG_STATUS, "children"),
+            "none": Output(ids.CATALOG_NONE, "children"),
+            "found_hidden": Output(ids.CATALOG_FOUND, "hidden"),
+            "plans": Output(ids.CATALOG_PLANS, "children"),
+            "kind": Output(ids.CATALOG_KIND, "data"),
+            "kind_value": Output(ids.CATALOG_KIND, "value"),
+            "token": Output(ids.CATALOG_TOKEN, "data"),
+        },
+        inputs={"topology": Input(ids.CATALOG_CLUSTER, "data")},
+        state={"chosen": State(ids.CATALOG_KIND, "value"), "asked": State(ids.COLLECTIVE, "value")},
         prevent_initial_call=True,
     )
-    def on_cluster(topology: Any, chosen: str | None, asked: str | None) -> tuple[Any, ...]:
+    def on_cluster(topology: Any, chosen: str | None, asked: str | None) -> Json:
         try:
-            look = holdings.look(topology_from_json(topology))
+            look = holdings.look(topology_of(topology))
             held = holdings.catalog.count()
         except CclError as error:
-            return (text.sentence(str(error)), None, True, None, [], None, None)
+            return {**NO_PLANS, "status": text.sentence(str(error))}
         told = page.status(look, held=held, path=holdings.catalog.path.name)
         if not look.entries:
-            return (told, page.nothing(look), True, None, [], None, None)
+            return {**NO_PLANS, "status": told, "none": page.nothing(look)}
         wanted = [each for each in (chosen, asked) if each in look.kinds] + [*look.kinds, None]
-        return (
-            told,
-            None,
-            False,
-            plans(look.entries, look.topology.name),
-            page.choices(look),
-            wanted[0],
-            look.token,
-        )
+        return {
+            "status": told,
+            "none": None,
+            "found_hidden": False,
+            "plans": plans(look.entries, look.topology.name),
+            "kind": page.choices(look),
+            "kind_value": wanted[0],
+            "token": look.token,
+        }
 
 
 def _wait(app: Dash, holdings: CatalogView) -> None:
@@ -102,38 +115,43 @@ def _wait(app: Dash, holdings: CatalogView) -> None:
         Input(ids.SCHEME_NOW, "data"),
     )
 
-    @app.callback(
-        Output(ids.CATALOG_TUNED, "children"),
-        Output(ids.CATALOG_CSV, "disabled"),
-        Output(ids.CATALOG_JSON, "disabled"),
-        Output(ids.CATALOG_ATLAS, "figure"),
-        Output(ids.CATALOG_ATLAS_BOX, "hidden"),
-        Output(ids.CATALOG_DOING, "children"),
-        Output(ids.CATALOG_TICK, "disabled", allow_duplicate=True),
-        Input(ids.CATALOG_TICK, "n_intervals"),
-        State(ids.CATALOG_TOKEN, "data"),
-        State(ids.CATALOG_KIND, "value"),
-        State(ids.ROOT, "value"),
-        State(ids.SCHEME_NOW, "data"),
-        State(ids.VIEW, "value"),
+    @callback(
+        app,
+        output={
+            "tuned": Output(ids.CATALOG_TUNED, "children"),
+            "csv_disabled": Output(ids.CATALOG_CSV, "disabled"),
+            "json_disabled": Output(ids.CATALOG_JSON, "disabled"),
+            "atlas_figure": Output(ids.CATALOG_ATLAS, "figure"),
+            "atlas_box_hidden": Output(ids.CATALOG_ATLAS_BOX, "hidden"),
+            "doing": Output(ids.CATALOG_DOING, "children"),
+            "tick_disabled": Output(ids.CATALOG_TICK, "disabled", allow_duplicate=True),
+        },
+        inputs={"tick_n_intervals": Input(ids.CATALOG_TICK, "n_intervals")},
+        state={
+            "token": State(ids.CATALOG_TOKEN, "data"),
+            "kind": State(ids.CATALOG_KIND, "value"),
+            "root": State(ids.ROOT, "value"),
+            "scheme": State(ids.SCHEME_NOW, "data"),
+            "view": State(ids.VIEW, "value"),
+        },
         prevent_initial_call=True,
     )
     def on_tick(
-        _n: int, token: str | None, kind: str | None, root: Any, scheme: str | None, view: str
-    ) -> tuple[Any, ...]:
+        token: str | None, kind: str | None, root: Any, scheme: str | None, view: str, **_: Any
+    ) -> Json:
         if not token or view != page.NAME:
-            return (*[no_update] * 6, True)
+            return {"tick_disabled": True}
         if kind is None:
-            return (None, True, True, no_update, True, None, True)
+            return NO_TABLE
         try:
             return _standing(holdings, token, kind, root=int(root or 0), scheme=scheme)
         except CclError as error:
-            return (text.sentence(str(error)), True, True, no_update, True, None, True)
+            return {**NO_TABLE, "tuned": text.sentence(str(error))}
 
 
 def _standing(
     holdings: CatalogView, token: str, kind: str, *, root: int, scheme: str | None
-) -> tuple[Any, ...]:
+) -> Json:
     """Return what is there of both tables, how far the others are, and whether both are there."""
     look = holdings.known(token)
     alike = sum(each.kind == kind for each in look.entries)
@@ -144,15 +162,22 @@ def _standing(
     else:
         told = ranges(table) if table.ranges else page.untuned(table)
     none = table is None or not table.ranges
+    tuned = {"tuned": told, "csv_disabled": none, "json_disabled": none}
     if atlas is None:
         others = page.doing(drawing, len(look.entries))
-        return (told, none, none, no_update, True, others, False)
-    figure = atlas_figure(atlas, scheme=scheme)
-    return (told, none, none, figure, False, page.ATLAS_NOTE, table is not None)
+        return {**NO_TABLE, **tuned, "doing": others, "tick_disabled": False}
+    return {
+        **tuned,
+        "atlas_figure": atlas_figure(atlas, scheme=scheme),
+        "atlas_box_hidden": False,
+        "doing": page.ATLAS_NOTE,
+        "tick_disabled": table is not None,
+    }
 
 
 def _open(app: Dash, holdings: CatalogView, apart: Apart) -> None:
-    @app.callback(
+    @callback(
+        app,
         output=import_card.outputs(),
         inputs={"clicks": Input({"catalog-open": ALL, "from": ALL}, "n_clicks")},
         state={"token": State(ids.CATALOG_TOKEN, "data"), "job": State(ids.JOB, "data")},
@@ -160,11 +185,11 @@ def _open(app: Dash, holdings: CatalogView, apart: Apart) -> None:
     )
     def on_open(clicks: list[int | None], token: str | None, job: Any) -> Json:
         if not (any(clicks) and ctx.triggered_id and token):
-            return import_card.filled({})
+            return {}
         if job:
-            return import_card.filled({"notes": note(import_card.BUSY)})
+            return {"notes": note(import_card.BUSY)}
         number = ctx.triggered_id["catalog-open"]
-        return import_card.filled(_apart(apart, holdings, token, number=number))
+        return _apart(apart, holdings, token, number=number)
 
 
 def _apart(apart: Apart, holdings: CatalogView, token: str, *, number: int) -> Json:

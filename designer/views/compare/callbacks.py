@@ -20,6 +20,7 @@ from designer.server.sessions import key_of, sealed, visitor
 from designer.shell import ids
 from designer.shell import request as commands
 from designer.shell.markup import note
+from designer.shell.request import Json, callback, plan
 from designer.views.compare import page
 from designer.views.compare.running import (
     Comparisons,
@@ -115,7 +116,7 @@ def _ask(app: Dash) -> None:
         Input(ids.FORMULATION, "data"),
         prevent_initial_call=True,
     )
-    def on_choices(choices: list[dict[str, Any]]) -> Any:
+    def on_choices(choices: list[Json]) -> Any:
         return page.method_rows(
             {each["value"]: each["note"] for each in choices if each["disabled"]}
         )
@@ -140,24 +141,38 @@ def _ask(app: Dash) -> None:
 
 
 def _run(app: Dash, comparisons: Comparisons) -> None:
-    @app.callback(
-        Output(ids.COMPARE_JOB, "data"),
-        Output(ids.COMPARE_SEEN, "data"),
-        Output(ids.COMPARE_OPENED, "data"),
-        commands.notes(),
-        Input(ids.COMPARE_RUN, "n_clicks"),
-        State(ids.CANVAS, "drawing"),
-        State(ids.REQUEST, "data"),
-        State(ids.COMPARE_METHODS, "value"),
-        State(ids.COMPARE_SIZES, "value"),
-        State(ids.COMPARE_SECONDS, "value"),
-        State(ids.OPTIONS, "data"),
-        State(ids.SKETCH, "data"),
+    @callback(
+        app,
+        output={
+            "job": Output(ids.COMPARE_JOB, "data"),
+            "seen": Output(ids.COMPARE_SEEN, "data"),
+            "opened": Output(ids.COMPARE_OPENED, "data"),
+            "notes": commands.notes(),
+        },
+        inputs={"clicks": Input(ids.COMPARE_RUN, "n_clicks")},
+        state={
+            "drawing": State(ids.CANVAS, "drawing"),
+            "request": State(ids.REQUEST, "data"),
+            "methods": State(ids.COMPARE_METHODS, "value"),
+            "sizes": State(ids.COMPARE_SIZES, "value"),
+            "seconds": State(ids.COMPARE_SECONDS, "value"),
+            "options": State(ids.OPTIONS, "data"),
+            "sketches": State(ids.SKETCH, "data"),
+        },
         running=[(Output(ids.COMPARE_RUN, "loading"), True, False)],
         prevent_initial_call=True,
     )
-    def on_run(_clicks: int, *given: Any) -> tuple[Any, ...]:
-        drawing, request, methods, sizes, seconds, options, sketches = given
+    def on_run(
+        *,
+        drawing: Any,
+        request: Any,
+        methods: Any,
+        sizes: Any,
+        seconds: Any,
+        options: Any,
+        sketches: Any,
+        **_: Any,
+    ) -> Json:
         try:
             asked = read_question(
                 drawing["topology"],
@@ -169,8 +184,8 @@ def _run(app: Dash, comparisons: Comparisons) -> None:
             )
             key = comparisons.start(asked.taken(), owner=visitor())
         except CclError as error:
-            return no_update, no_update, no_update, note(str(error), title="Cannot compare")
-        return {"key": sealed(key)}, None, "", no_update
+            return {"notes": note(str(error), title="Cannot compare")}
+        return {"job": {"key": sealed(key)}, "seen": None, "opened": ""}
 
     @app.callback(
         Output(ids.COMPARE_STOP, "n_clicks"),
@@ -178,15 +193,13 @@ def _run(app: Dash, comparisons: Comparisons) -> None:
         State(ids.COMPARE_JOB, "data"),
         prevent_initial_call=True,
     )
-    def on_stop(clicks: int | None, job: dict[str, Any] | None) -> Any:
+    def on_stop(clicks: int | None, job: Json | None) -> Any:
         if clicks and job:
             comparisons.cancel(key_of(job))
         return no_update
 
 
-def _set(
-    options: dict[str, dict[str, Any]] | None, sketches: dict[str, dict[str, Any]] | None
-) -> dict[str, dict[str, Any]]:
+def _set(options: dict[str, Json] | None, sketches: dict[str, Json] | None) -> dict[str, Json]:
     """Return what the user has set of each formulation, its sketch among it."""
     given, drawn = options or {}, sketches or {}
     return {name: {**given.get(name, {}), **drawn.get(name, {})} for name in {**given, **drawn}}
@@ -211,32 +224,32 @@ def _watch(app: Dash, comparisons: Comparisons) -> None:
         State(ids.COMPARE_BUSY, "data"),
     )
 
-    @app.callback(
-        Output(ids.COMPARE_STATUS, "children"),
-        Output(ids.COMPARE_SEEN, "data", allow_duplicate=True),
-        Output(ids.COMPARE_JOB, "data", allow_duplicate=True),
-        commands.notes(),
-        Input(ids.COMPARE_BEAT, "data"),
-        State(ids.COMPARE_JOB, "data"),
-        State(ids.COMPARE_SEEN, "data"),
+    @callback(
+        app,
+        output={
+            "status": Output(ids.COMPARE_STATUS, "children"),
+            "seen": Output(ids.COMPARE_SEEN, "data", allow_duplicate=True),
+            "job": Output(ids.COMPARE_JOB, "data", allow_duplicate=True),
+            "notes": commands.notes(),
+        },
+        inputs={"beat": Input(ids.COMPARE_BEAT, "data")},
+        state={"job": State(ids.COMPARE_JOB, "data"), "seen": State(ids.COMPARE_SEEN, "data")},
         running=[(Output(ids.COMPARE_BUSY, "data"), True, False)],
         prevent_initial_call=True,
     )
-    def on_beat(
-        _n: int, job: dict[str, Any] | None, seen: dict[str, Any] | None
-    ) -> tuple[Any, ...]:
+    def on_beat(job: Json | None, seen: Json | None, **_: Any) -> Json:
         if not job:
-            return (no_update,) * 4
+            return {}
         standing = _standing(comparisons, job)
         if standing is None:  # the server has begun anew
-            return page.status(None), None, None, no_update
+            return {"status": page.status(None), "seen": None, "job": None}
         now = {
             "key": job["key"],
             "turn": standing.turn,
             "running": standing.running,
             "plans": sum(row.result is not None for row in standing.comparison.rows),
         }
-        return page.status(standing), no_update if now == seen else now, no_update, no_update
+        return {"status": page.status(standing), "seen": no_update if now == seen else now}
 
 
 def _rows(app: Dash, comparisons: Comparisons) -> None:
@@ -247,7 +260,7 @@ def _rows(app: Dash, comparisons: Comparisons) -> None:
         State(ids.COMPARE_JOB, "data"),
         prevent_initial_call=True,
     )
-    def on_seen(_seen: Any, opened: str, job: dict[str, Any] | None) -> Any:
+    def on_seen(_seen: Any, opened: str, job: Json | None) -> Any:
         standing = _standing(comparisons, job)
         if standing is None:
             return page.empty()
@@ -260,23 +273,28 @@ def _rows(app: Dash, comparisons: Comparisons) -> None:
         prevent_initial_call=True,
     )
 
-    @app.callback(
-        Output(ids.COMPARE_PLOT, "figure"),
-        Output(ids.COMPARE_NOTE, "children"),
-        Output(ids.COMPARE_PLOT_BOX, "hidden"),
-        Input(ids.COMPARE_SEEN, "data"),
-        Input(ids.COMPARE_QUANTITY, "value"),
-        Input(ids.SCHEME_NOW, "data"),
-        State(ids.COMPARE_JOB, "data"),
+    @callback(
+        app,
+        output={
+            "plot_figure": Output(ids.COMPARE_PLOT, "figure"),
+            "note": Output(ids.COMPARE_NOTE, "children"),
+            "plot_box_hidden": Output(ids.COMPARE_PLOT_BOX, "hidden"),
+        },
+        inputs={
+            "seen": Input(ids.COMPARE_SEEN, "data"),
+            "quantity": Input(ids.COMPARE_QUANTITY, "value"),
+            "scheme": Input(ids.SCHEME_NOW, "data"),
+        },
+        state={"job": State(ids.COMPARE_JOB, "data")},
         prevent_initial_call=True,
     )
-    def on_plot(_seen: Any, quantity: Any, scheme: str | None, job: Any) -> tuple[Any, ...]:
+    def on_plot(quantity: Any, scheme: str | None, job: Any, **_: Any) -> Json:
         standing = _standing(comparisons, job)
         if standing is None or not any(row.result for row in standing.comparison.rows):
-            return no_update, no_update, True
+            return {"plot_box_hidden": True}
         comparison = standing.comparison
         figure = comparison_figure(comparison, quantity=quantity, scheme=scheme, height=None)
-        return figure, page.notes(comparison), False
+        return {"plot_figure": figure, "note": page.notes(comparison), "plot_box_hidden": False}
 
     @app.callback(
         Output(ids.COMPARE_OPENED, "data", allow_duplicate=True),
@@ -300,7 +318,7 @@ def _stale(app: Dash, comparisons: Comparisons) -> None:
         State(ids.COMPARE_JOB, "data"),
         prevent_initial_call=True,
     )
-    def on_problem(problem: dict[str, Any] | None, _seen: Any, job: Any) -> tuple[Any, str]:
+    def on_problem(problem: Json | None, _seen: Any, job: Any) -> tuple[Any, str]:
         standing = _standing(comparisons, job)
         if standing is None or not problem:
             return None, "ds-cmp-right"
@@ -312,46 +330,42 @@ def _stale(app: Dash, comparisons: Comparisons) -> None:
 
 
 def _open(app: Dash, comparisons: Comparisons) -> None:
-    @app.callback(
-        Output(ids.CANVAS, "scene", allow_duplicate=True),
-        Output(ids.SUMMARY, "data", allow_duplicate=True),
-        Output(ids.LOAD_DATA, "data", allow_duplicate=True),
-        Output(ids.RESULT, "data", allow_duplicate=True),
-        Output(ids.GAP_PLOT, "course", allow_duplicate=True),
-        Output(ids.SIZE, "value", allow_duplicate=True),
-        Output(ids.FORMULATION, "value", allow_duplicate=True),
-        Output(ids.VIEW, "value"),
-        commands.notes(),
-        Input({"compare-open": ALL, "from": ALL}, "n_clicks"),
-        State(ids.COMPARE_JOB, "data"),
-        State(ids.JOB, "data"),
+    @callback(
+        app,
+        output={
+            **plan(),
+            "size": Output(ids.SIZE, "value", allow_duplicate=True),
+            "formulation": Output(ids.FORMULATION, "value", allow_duplicate=True),
+            "view": Output(ids.VIEW, "value"),
+            "notes": commands.notes(),
+        },
+        inputs={"clicks": Input({"compare-open": ALL, "from": ALL}, "n_clicks")},
+        state={"job": State(ids.COMPARE_JOB, "data"), "solve": State(ids.JOB, "data")},
         prevent_initial_call=True,
     )
-    def on_open(clicks: list[int | None], job: Any, solve: Any) -> tuple[Any, ...]:
-        nothing = (no_update,) * 8
+    def on_open(clicks: list[int | None], job: Any, solve: Any) -> Json:
         if not any(clicks) or not ctx.triggered_id:
-            return (*nothing, no_update)
+            return {}
         if solve:
-            return (*nothing, note("a solve is running and shows its own plans; stop it first"))
+            return {"notes": note("a solve is running and shows its own plans; stop it first")}
         standing = _standing(comparisons, job)
         row = standing and row_of(standing.comparison, ctx.triggered_id["compare-open"])
         if not standing or not row or row.result is None:
-            return (*nothing, note(GONE))
+            return {"notes": note(GONE)}
         result, size = row.result, format_size(row.size)
         asked = {**standing.asked.request, "size": size, "formulation": row.method.formulation}
         shown = assess.views_of(result, asked)
         point = (result.solve_time, result.makespan, result.bound.makespan)
-        return (
-            shown["scene"],
-            shown["summary"],
-            shown["load"],
-            result_to_json(result),
-            course((point,), seconds=result.solve_time, running=False),
-            size,
-            row.method.formulation,
-            "canvas",
-            no_update,
-        )
+        return {
+            "scene": shown["scene"],
+            "summary": shown["summary"],
+            "load": shown["load"],
+            "result": result_to_json(result),
+            "course": course((point,), seconds=result.solve_time, running=False),
+            "size": size,
+            "formulation": row.method.formulation,
+            "view": "canvas",
+        }
 
     # Whoever solves wants to see it: the canvas and the card of the solve are in another view.
     app.clientside_callback(
@@ -378,34 +392,47 @@ def _beside(app: Dash, comparisons: Comparisons) -> None:
         prevent_initial_call=True,
     )
 
-    @app.callback(
-        Output(ids.COMPARE_PAIR, "drawing"),
-        Output(ids.COMPARE_PAIR, "choices"),
-        Output(ids.COMPARE_PAIR, "chosen"),
-        Output(ids.COMPARE_PAIR, "films"),
-        Input(ids.COMPARE_PANE, "data-show"),
-        Input(ids.COMPARE_PAIR, "chosen"),
-        Input(ids.COMPARE_SEEN, "data"),
-        State(ids.COMPARE_JOB, "data"),
-        State(ids.COMPARE_OPENED, "data"),
-        State(ids.CANVAS, "drawing"),
+    @callback(
+        app,
+        output={
+            "pair_drawing": Output(ids.COMPARE_PAIR, "drawing"),
+            "pair_choices": Output(ids.COMPARE_PAIR, "choices"),
+            "pair_chosen": Output(ids.COMPARE_PAIR, "chosen"),
+            "pair_films": Output(ids.COMPARE_PAIR, "films"),
+        },
+        inputs={
+            "show": Input(ids.COMPARE_PANE, "data-show"),
+            "chosen": Input(ids.COMPARE_PAIR, "chosen"),
+            "seen": Input(ids.COMPARE_SEEN, "data"),
+        },
+        state={
+            "job": State(ids.COMPARE_JOB, "data"),
+            "opened": State(ids.COMPARE_OPENED, "data"),
+            "drawing": State(ids.CANVAS, "drawing"),
+        },
         prevent_initial_call=True,
     )
-    def on_beside(show: str, chosen: list[str], _seen: Any, *given: Any) -> tuple[Any, ...]:
-        job, opened, drawing = given
+    def on_beside(
+        show: str, chosen: list[str], job: Any, opened: Any, drawing: Any, **_: Any
+    ) -> Json:
         standing = _standing(comparisons, job)
         if show != "pair" or standing is None:
-            return no_update, no_update, no_update, []
+            return {"pair_films": []}
         comparison = standing.comparison
         known = [row_of(comparison, key) for key in chosen]
         both = len(known) == 2 and all(known)
         if both and ctx.triggered_id == ids.COMPARE_SEEN:  # more to choose from, nothing to load
-            return no_update, choices(comparison), no_update, no_update
+            return {"pair_choices": choices(comparison)}
         if not both or ctx.triggered_id == ids.COMPARE_PANE:
             chosen = _first(standing, opened, chosen if both else [])
         topology = topology_to_json(comparison.problem.topology)
         drawn = {"topology": topology, "positions": drawing["positions"]}
-        return drawn, choices(comparison), chosen, films(comparison, chosen)
+        return {
+            "pair_drawing": drawn,
+            "pair_choices": choices(comparison),
+            "pair_chosen": chosen,
+            "pair_films": films(comparison, chosen),
+        }
 
 
 def _first(standing: Standing, opened: str, before: list[str]) -> list[str]:
@@ -443,5 +470,5 @@ def _export(app: Dash, comparisons: Comparisons) -> None:
         return {"content": content, "filename": name}, no_update
 
 
-def _standing(comparisons: Comparisons, job: dict[str, Any] | None) -> Standing | None:
+def _standing(comparisons: Comparisons, job: Json | None) -> Standing | None:
     return comparisons.standing(key_of(job))

@@ -61,7 +61,7 @@ def _form() -> html.Div:
                     heading(
                         "Methods",
                         html.Div(
-                            [_small("All", ids.COMPARE_ALL), _small("None", ids.COMPARE_NONE)],
+                            [_small("All", ids.COMPARE_ALL), _small("None", ids.COMPARE_NONE)]
                         ),
                     ),
                     dmc.CheckboxGroup(
@@ -94,10 +94,7 @@ def method_rows(refusals: Mapping[str, str]) -> list[Any]:
     groups: tuple[tuple[str, list[Formulation]], ...] = (
         ("", [each for each in found if each.name == DEFAULT]),
         ("Constructions", [each for each in found if is_construction(each)]),
-        (
-            "Models",
-            [each for each in found if not is_construction(each) and each.name != DEFAULT],
-        ),
+        ("Models", [each for each in found if not is_construction(each) and each.name != DEFAULT]),
     )
     rows: list[Any] = []
     for name, members in groups:

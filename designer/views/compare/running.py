@@ -18,8 +18,8 @@ from typing import Any, Protocol
 from ccl.errors import CclError, ProblemError
 from ccl.problem import Problem
 from ccl.serialization.quantity import format_size, parse_size
-from ccl.serialization.topoloom import topology_from_json
 from designer.jobs import ABANDONED, JobRegistry, Limits
+from designer.server.sessions import topology_of
 from designer.shell.markup import ROOTED
 from designer.shell.request import Request, problem_of, read_request
 from formulations import DEFAULT, Formulation, available, formulation
@@ -201,7 +201,7 @@ def changed_since(
     """Say what has changed since a comparison began: ``the drawing``, or nothing."""
     before = asked.problem.topology
     try:
-        now = topology_from_json(dict(topology))
+        now = topology_of(topology)
     except CclError:
         return "the drawing"
     if replace(now, name=before.name) != before:

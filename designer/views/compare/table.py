@@ -178,9 +178,7 @@ def table(standing: Standing, *, opened: str) -> html.Table:
         [
             html.Caption("Methods and sizes", className="ds-unseen"),
             html.Thead(
-                html.Tr(
-                    [html.Th(each, scope="col", title=COLUMN_HELP.get(each)) for each in HEADS]
-                ),
+                html.Tr([html.Th(each, scope="col", title=COLUMN_HELP.get(each)) for each in HEADS])
             ),
             html.Tbody(body),
         ],
@@ -190,10 +188,7 @@ def table(standing: Standing, *, opened: str) -> html.Table:
 
 def _size(comparison: Comparison, size: float) -> html.Tr:
     bound = comparison.bound(size)
-    words = [
-        html.B(format_size(size)),
-        html.Span(f"lower bound {text.duration(bound.makespan)}"),
-    ]
+    words = [html.B(format_size(size)), html.Span(f"lower bound {text.duration(bound.makespan)}")]
     return html.Tr(html.Th(words, colSpan=len(HEADS), scope="rowgroup"), className="ds-cmp-size")
 
 

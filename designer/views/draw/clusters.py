@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 import dash_mantine_components as dmc
-from dash import ALL, Dash, Input, Output, State, ctx, html, no_update
+from dash import ALL, Dash, Input, Output, State, ctx, html
 
 from ccl import text
 from ccl.errors import CclError
@@ -20,6 +20,7 @@ from ccl.layout import layout
 from ccl.topology import Topology
 from designer.shell import ids, request
 from designer.shell.markup import note
+from designer.shell.request import Json, callback
 from designer.views.draw.files import drawing_of
 from gallery import Entry, Parameter, catalog, entry, open_cluster
 from widgets import QuantityField
@@ -126,7 +127,7 @@ def cluster_form(name: str) -> list[Any]:
 
 def _field(parameter: Parameter) -> Any:
     label = parameter.name.replace("_", " ").capitalize()
-    props: dict[str, Any] = {
+    props: Json = {
         "id": {"parameter": parameter.name},
         "label": label,
         "description": parameter.meaning,
@@ -169,7 +170,7 @@ def opened(name: str, values: Mapping[str, Any]) -> Topology:
     return open_cluster(f"{name}:{given}" if given else name)
 
 
-EMPTY: dict[str, Any] = {
+EMPTY: Json = {
     "topology": {"name": "untitled", "devices": [], "links": [], "limits": []},
     "positions": {},
 }
@@ -182,51 +183,75 @@ def register(app: Dash) -> None:
     def on_search(words: str | None) -> Any:
         return cluster_list(words)
 
-    @app.callback(
-        Output(ids.GALLERY_DIALOG, "opened"),
-        Output(ids.GALLERY_FORM, "children"),
-        Output(ids.GALLERY_OPEN, "name"),
-        Input({"cluster": ALL}, "n_clicks"),
+    @callback(
+        app,
+        output={
+            "gallery_dialog_opened": Output(ids.GALLERY_DIALOG, "opened"),
+            "gallery_form": Output(ids.GALLERY_FORM, "children"),
+            "gallery_open_name": Output(ids.GALLERY_OPEN, "name"),
+        },
+        inputs={"clicks": Input({"cluster": ALL}, "n_clicks")},
         prevent_initial_call=True,
     )
-    def on_cluster(clicks: list[int | None]) -> tuple[Any, Any, Any]:
+    def on_cluster(clicks: list[int | None]) -> Json:
         if not any(clicks) or not ctx.triggered_id:
-            return no_update, no_update, no_update
+            return {}
         name = ctx.triggered_id["cluster"]
-        return True, cluster_form(name), name
+        return {
+            "gallery_dialog_opened": True,
+            "gallery_form": cluster_form(name),
+            "gallery_open_name": name,
+        }
 
-    @app.callback(
-        Output(ids.CANVAS, "drawing", allow_duplicate=True),
-        request.output(),
-        Output(ids.GALLERY_DIALOG, "opened", allow_duplicate=True),
-        request.other(),
-        request.notes(),
-        Input(ids.GALLERY_OPEN, "n_clicks"),
-        State(ids.GALLERY_OPEN, "name"),
-        State({"parameter": ALL}, "value"),
-        State({"parameter": ALL}, "checked"),
+    @callback(
+        app,
+        output={
+            "drawing": Output(ids.CANVAS, "drawing", allow_duplicate=True),
+            "command": request.output(),
+            "gallery_dialog_opened": Output(ids.GALLERY_DIALOG, "opened", allow_duplicate=True),
+            "other": request.other(),
+            "notes": request.notes(),
+        },
+        inputs={"clicks": Input(ids.GALLERY_OPEN, "n_clicks")},
+        state={
+            "name": State(ids.GALLERY_OPEN, "name"),
+            "parameter": State({"parameter": ALL}, "value"),
+            "parameter_checked": State({"parameter": ALL}, "checked"),
+        },
         prevent_initial_call=True,
     )
-    def on_open(_clicks: int, name: str, _values: list[Any], _flags: list[Any]) -> tuple[Any, ...]:
+    def on_open(name: str, **_: Any) -> Json:
         rows = [row for group in ctx.states_list[1:] for row in group]
         given = {row["id"]["parameter"]: row["value"] for row in rows if "value" in row}
         try:
             drawing = drawing_of(opened(name, given))
         except CclError as error:
-            return (*(no_update,) * 4, note(str(error)))
-        return drawing, request.fit(), False, request.now(), no_update
+            return {"notes": note(str(error))}
+        return {
+            "drawing": drawing,
+            "command": request.fit(),
+            "gallery_dialog_opened": False,
+            "other": request.now(),
+        }
 
-    @app.callback(
-        Output(ids.CANVAS, "drawing", allow_duplicate=True),
-        request.other(),
-        request.notes(),
-        Input(ids.NEW, "n_clicks"),
-        State(ids.CANVAS, "drawing"),
+    @callback(
+        app,
+        output={
+            "drawing": Output(ids.CANVAS, "drawing", allow_duplicate=True),
+            "other": request.other(),
+            "notes": request.notes(),
+        },
+        inputs={"clicks": Input(ids.NEW, "n_clicks")},
+        state={"drawing": State(ids.CANVAS, "drawing")},
         prevent_initial_call=True,
     )
-    def on_new(_clicks: int, drawing: dict[str, Any]) -> tuple[Any, ...]:
+    def on_new(drawing: Json, **_: Any) -> Json:
         before = drawing["topology"]
         if not before["devices"]:
-            return EMPTY, request.now(), no_update
+            return {"drawing": EMPTY, "other": request.now()}
         told = f"Ctrl+Z brings {before['name']} back, after a reload as well"
-        return EMPTY, request.now(), note(told, "plain", title="A new drawing")
+        return {
+            "drawing": EMPTY,
+            "other": request.now(),
+            "notes": note(told, "plain", title="A new drawing"),
+        }

@@ -352,7 +352,7 @@ def _link(link: LinkType) -> dmc.RadioCard:
         attributes={
             "root": {
                 "title": f"{link.label}: {link.bandwidth:g} GB/s ({link.bandwidth * 8:,.0f} Gb/s)"
-                f" each way, alpha {link.alpha:g} µs; {link.note}",
+                f" each way, alpha {link.alpha:g} µs; {link.note}"
             }
         },
     )
@@ -484,7 +484,7 @@ def _limits() -> html.Div:
                 optional=True,
                 size="sm",
                 **kept,
-            ),
+            )
         ],
         className="ds-fields",
     )
@@ -510,11 +510,7 @@ def _dialogs_gallery() -> dmc.Modal:
     return dmc.Modal(
         [
             html.Div(id=ids.GALLERY_FORM),
-            dmc.Group(
-                dmc.Button("Open", id=ids.GALLERY_OPEN),
-                justify="flex-end",
-                mt="lg",
-            ),
+            dmc.Group(dmc.Button("Open", id=ids.GALLERY_OPEN), justify="flex-end", mt="lg"),
         ],
         id=ids.GALLERY_DIALOG,
         title="Open a cluster",

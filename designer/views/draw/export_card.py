@@ -16,7 +16,7 @@ from ccl import text
 from ccl.errors import CclError
 from designer.shell import ids, request
 from designer.shell.markup import attributes, icon, note
-from designer.shell.request import same_question
+from designer.shell.request import callback, same_question
 from designer.views.draw import exporting, sharing
 from designer.views.draw.files import file_name
 from designer.views.solve.forms import option_rows
@@ -56,11 +56,7 @@ def _formats() -> html.Div:
 
 def _format() -> html.Div:
     go = dmc.Button(
-        "Download",
-        id=ids.EXPORT_GO,
-        leftSection=icon("download"),
-        disabled=True,
-        fullWidth=True,
+        "Download", id=ids.EXPORT_GO, leftSection=icon("download"), disabled=True, fullWidth=True
     )
     return html.Div(
         [
@@ -104,12 +100,7 @@ def _entry(writer: Writer, why: str, *, on: bool) -> html.Button:
 def chosen(writer: Writer | None) -> list[Any]:
     """Return the options of a format, or what to do first."""
     if writer is None:
-        return [
-            html.P(
-                "Choose a format; its settings appear here.",
-                className="ds-quiet",
-            )
-        ]
+        return [html.P("Choose a format; its settings appear here.", className="ds-quiet")]
     return [
         html.H3(writer.title),
         option_rows(writer.options, {}, of=writer.name, key="export-option"),
@@ -160,7 +151,8 @@ def _fresh(page: Json) -> bool:
 
 
 def _list(app: Dash) -> None:
-    @app.callback(
+    @callback(
+        app,
         output={
             "opened": Output(ids.EXPORT_DIALOG, "opened"),
             "there": Output(ids.EXPORT_ENOUGH, "data"),
@@ -173,7 +165,7 @@ def _list(app: Dash) -> None:
     )
     def on_open(clicks: int, chosen: str | None, **page: Any) -> Json:
         if not clicks:
-            return dict.fromkeys(("opened", "there", "search", "chosen"), no_update)
+            return {}
         there = exporting.enough(
             page["drawing"], page["asked"], result=page["result"] is not None, fresh=_fresh(page)
         )
@@ -201,20 +193,24 @@ def _list(app: Dash) -> None:
             return no_update  # the list was drawn anew
         return ctx.triggered_id["export-format"]
 
-    @app.callback(
-        Output(ids.EXPORT_FORM, "children"),
-        Output(ids.EXPORT_DONE, "children"),
-        Output(ids.EXPORT_GO, "disabled"),
-        Input(ids.EXPORT_CHOSEN, "data"),
+    @callback(
+        app,
+        output={
+            "form": Output(ids.EXPORT_FORM, "children"),
+            "done": Output(ids.EXPORT_DONE, "children"),
+            "go_disabled": Output(ids.EXPORT_GO, "disabled"),
+        },
+        inputs={"name": Input(ids.EXPORT_CHOSEN, "data")},
         prevent_initial_call=True,
     )
-    def on_chosen(name: str | None) -> tuple[Any, Any, bool]:
+    def on_chosen(name: str | None) -> Json:
         writer = writing.writer(name) if name else None
-        return chosen(writer), None, writer is None
+        return {"form": chosen(writer), "done": None, "go_disabled": writer is None}
 
 
 def _write(app: Dash) -> None:
-    @app.callback(
+    @callback(
+        app,
         output={
             "download": Output(ids.DOWNLOAD, "data", allow_duplicate=True),
             "done": Output(ids.EXPORT_DONE, "children", allow_duplicate=True),
@@ -230,7 +226,7 @@ def _write(app: Dash) -> None:
     )
     def on_write(clicks: int, name: str | None, **page: Any) -> Json:
         if not clicks or not name:
-            return {"download": no_update, "done": no_update}
+            return {}
         writer = writing.writer(name)
         states = ctx.args_grouping
         rows = [*states["values"], *states["flags"]]
@@ -240,13 +236,14 @@ def _write(app: Dash) -> None:
             settings = exporting.settings_of(writer, rows)
             written = writing.write(content, name, settings)
         except CclError as error:
-            return {"download": no_update, "done": failed(str(error))}
+            return {"done": failed(str(error))}
         saved = exporting.download(written, page["drawing"], writer)
         return {"download": saved, "done": done(saved["filename"], written.lost)}
 
 
 def _copy(app: Dash) -> None:
-    @app.callback(
+    @callback(
+        app,
         output={"copy": Output(ids.COPY, "data"), "notes": request.notes()},
         inputs={"clicks": Input(ids.COPY_PYTHON, "n_clicks")},
         state=PAGE,
@@ -254,14 +251,14 @@ def _copy(app: Dash) -> None:
     )
     def on_copy(clicks: int, **page: Any) -> Json:
         if not clicks:
-            return {"copy": no_update, "notes": no_update}
+            return {}
         result = page["result"] if _fresh(page) else None
         try:
             content = exporting.content_of(page["drawing"], page["asked"], result)
             solving = sharing.solving_of(page["asked"])
             written = python_code.write(content, PythonOptions(), solving=solving)
         except CclError as error:
-            return {"copy": no_update, "notes": note(str(error), title="Cannot copy")}
+            return {"notes": note(str(error), title="Cannot copy")}
         copy = {
             "text": written.content.decode(),
             "filename": file_name(page["drawing"]["topology"], "py"),
@@ -269,10 +266,8 @@ def _copy(app: Dash) -> None:
             "lost": "; ".join(written.lost),
             "n": time.time_ns() // 1000,
         }
-        return {"copy": copy, "notes": no_update}
+        return {"copy": copy}
 
     app.clientside_callback(
-        ClientsideFunction("exchange", "copied"),
-        Input(ids.COPY, "data"),
-        prevent_initial_call=True,
+        ClientsideFunction("exchange", "copied"), Input(ids.COPY, "data"), prevent_initial_call=True
     )

@@ -9,7 +9,7 @@ from typing import Any
 from ccl.errors import CclError
 from ccl.options import option_fields
 from ccl.serialization.conditions import Document, Kind, document
-from ccl.serialization.topoloom import result_from_json, topology_from_json
+from designer.server.sessions import result_of, topology_of
 from designer.shell.request import problem_of, read_request
 from designer.views.draw.files import file_name
 from designer.views.solve.forms import changed
@@ -60,8 +60,8 @@ def content_of(drawing: Json, asked: Json | None, result: Json | None) -> Docume
     """
     places = drawing.get("positions")
     if result is not None:
-        return document(result_from_json(dict(result)), positions=places)
-    topology = topology_from_json(dict(drawing["topology"]))
+        return document(result_of(result), positions=places)
+    topology = topology_of(drawing["topology"])
     try:
         problem = problem_of(drawing["topology"], read_request(asked))
     except CclError:  # the page says what is wrong with what is asked

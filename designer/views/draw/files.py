@@ -18,18 +18,13 @@ from ccl.problem import Problem
 from ccl.result import Result
 from ccl.serialization.conditions import document, document_text, parse_document
 from ccl.serialization.quantity import format_size
-from ccl.serialization.topoloom import (
-    problem_to_json,
-    result_from_json,
-    result_to_json,
-    topology_from_json,
-)
+from ccl.serialization.topoloom import problem_to_json, result_from_json, result_to_json
 from ccl.topology import Topology
 from designer.server.reading import Apart
-from designer.server.sessions import visitor
+from designer.server.sessions import result_of, topology_of, visitor
 from designer.shell import ids, request
 from designer.shell.markup import note
-from designer.shell.request import problem_of, read_request
+from designer.shell.request import callback, plan, problem_of, read_request
 from designer.views.solve import assess
 from interchange.formats.own.tables import transfers_csv
 from widgets.pages.writers import standalone_html
@@ -92,7 +87,7 @@ def save_drawing(drawn: Json) -> str:
     CclError
         If the drawing is not a topology.
     """
-    topology = topology_from_json(dict(drawn["topology"]))
+    topology = topology_of(drawn["topology"])
     return document_text(document(topology, positions=drawn.get("positions")))
 
 
@@ -156,27 +151,30 @@ def _keep(app: Dash, apart: Apart) -> None:
         prevent_initial_call=True,
     )
 
-    @app.callback(
-        Output(ids.CANVAS, "scene", allow_duplicate=True),
-        Output(ids.SUMMARY, "data", allow_duplicate=True),
-        Output(ids.LOAD_DATA, "data", allow_duplicate=True),
-        Output(ids.RESULT, "data", allow_duplicate=True),
-        Output(ids.GAP_PLOT, "course", allow_duplicate=True),
-        Input(ids.PERSISTED, "data"),
-        State(ids.JOB, "data"),
+    @callback(
+        app,
+        output={**plan()},
+        inputs={"kept": Input(ids.PERSISTED, "data")},
+        state={"job": State(ids.JOB, "data")},
         prevent_initial_call=True,
     )
-    def on_kept(kept: dict[str, Any] | None, job: dict[str, Any] | None) -> tuple[Any, ...]:
+    def on_kept(kept: dict[str, Any] | None, job: dict[str, Any] | None) -> dict[str, Any]:
         if not kept or job:  # a solve that runs shows its own
-            return (no_update,) * 5
+            return {}
         try:
             shown = apart.call(
                 "the result", reopened, kept["result"], kept["asked"], session=visitor()
             )
         except CclError:  # of another version
-            return (no_update,) * 5
+            return {}
         course = kept["course"] or no_update
-        return shown["scene"], shown["summary"], shown["load"], kept["result"], course
+        return {
+            "scene": shown["scene"],
+            "summary": shown["summary"],
+            "load": shown["load"],
+            "result": kept["result"],
+            "course": course,
+        }
 
 
 def reopened(result: Any, asked: Any) -> dict[str, Any]:
@@ -201,43 +199,56 @@ def _save(app: Dash) -> None:
 
 
 def _export(app: Dash) -> None:
-    @app.callback(
-        Output(ids.DOWNLOAD, "data", allow_duplicate=True),
-        request.output(),
-        request.notes(),
-        Input({"export": ALL}, "n_clicks"),
-        State(ids.CANVAS, "drawing"),
-        State(ids.CANVAS, "scene"),
-        State(ids.CANVAS, "cuts"),
-        State(ids.REQUEST, "data"),
-        State(ids.RESULT, "data"),
-        State(ids.SCHEME_NOW, "data"),
+    @callback(
+        app,
+        output={
+            "download": Output(ids.DOWNLOAD, "data", allow_duplicate=True),
+            "command": request.output(),
+            "notes": request.notes(),
+        },
+        inputs={"clicks": Input({"export": ALL}, "n_clicks")},
+        state={
+            "drawing": State(ids.CANVAS, "drawing"),
+            "scene": State(ids.CANVAS, "scene"),
+            "cuts": State(ids.CANVAS, "cuts"),
+            "asked": State(ids.REQUEST, "data"),
+            "result": State(ids.RESULT, "data"),
+            "scheme": State(ids.SCHEME_NOW, "data"),
+        },
         prevent_initial_call=True,
     )
-    def on_export(clicks: list[int | None], *given: Any) -> tuple[Any, Any, Any]:
+    def on_export(
+        *,
+        clicks: list[int | None],
+        drawing: Any,
+        scene: Any,
+        cuts: Any,
+        asked: Any,
+        result: Any,
+        scheme: Any,
+    ) -> dict[str, Any]:
         if not any(clicks) or not ctx.triggered_id:
-            return no_update, no_update, no_update
+            return {}
         kind = ctx.triggered_id["export"]
-        drawing, scene, cuts, asked, result, scheme = given
         try:
             if kind == "json":
-                found = None if result is None else result_from_json(result)
+                found = None if result is None else result_of(result)
                 content = export_json(drawing, asked, found)
-                return _download(content, drawing, "json"), no_update, no_update
+                return {"download": _download(content, drawing, "json")}
             if kind == "html":
                 page = standalone_html(drawing, scene, cuts or (), theme=scheme or "auto")
-                return _download(page, drawing, "html"), no_update, no_update
+                return {"download": _download(page, drawing, "html")}
             if kind == "csv":
                 if result is None:
-                    return no_update, no_update, note(NO_RESULT)
-                content = export_csv(result_from_json(result))
-                return _download(content, drawing, "csv"), no_update, no_update
+                    return {"notes": note(NO_RESULT)}
+                content = export_csv(result_of(result))
+                return {"download": _download(content, drawing, "csv")}
         except CclError as error:
-            return no_update, no_update, note(str(error), title="Cannot export")
+            return {"notes": note(str(error), title="Cannot export")}
         if scene is None:
-            return no_update, no_update, note(NO_RESULT)
+            return {"notes": note(NO_RESULT)}
         command = {"name": f"export_{kind}", "args": {}}
-        return no_update, request.numbered(command), no_update
+        return {"command": request.numbered(command)}
 
 
 def _download(content: str, drawing: dict[str, Any], ending: str) -> dict[str, Any]:

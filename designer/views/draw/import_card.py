@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import dash_mantine_components as dmc
-from dash import ALL, ClientsideFunction, Dash, Input, Output, State, html, no_update
+from dash import ALL, ClientsideFunction, Dash, Input, Output, State, html
 
 from ccl import text
 from ccl.errors import CclError, FormatError
@@ -22,6 +22,7 @@ from designer.server.reading import Apart
 from designer.server.sessions import visitor
 from designer.shell import ids, request
 from designer.shell.markup import attributes, icon, note
+from designer.shell.request import callback, plan
 from designer.views.draw import importing
 from designer.views.draw.files import Opened, drawing_of, settings_of
 from designer.views.draw.importing import Brings, Found
@@ -51,10 +52,7 @@ TAKES: dict[Brings, str] = {
 def dialog() -> dmc.Modal:
     """Return the dialog, closed."""
     return dmc.Modal(
-        [
-            html.Div(id=ids.IMPORT_TROUBLE, role="alert"),
-            html.Div(id=ids.IMPORT_BODY),
-        ],
+        [html.Div(id=ids.IMPORT_TROUBLE, role="alert"), html.Div(id=ids.IMPORT_BODY)],
         id=ids.IMPORT_DIALOG,
         title="Import",
         size=640,
@@ -216,10 +214,7 @@ Json = dict[str, Any]
 OUTPUTS = {
     "drawing": Output(ids.CANVAS, "drawing", allow_duplicate=True),
     "command": request.output(),
-    "scene": Output(ids.CANVAS, "scene", allow_duplicate=True),
-    "summary": Output(ids.SUMMARY, "data", allow_duplicate=True),
-    "load": Output(ids.LOAD_DATA, "data", allow_duplicate=True),
-    "result": Output(ids.RESULT, "data", allow_duplicate=True),
+    **plan(),
     "custom": Output(ids.CUSTOM, "data"),
     "collectives": Output(ids.COLLECTIVE, "data"),
     "collective": Output(ids.COLLECTIVE, "value"),
@@ -248,7 +243,8 @@ def register(app: Dash, apart: Apart) -> None:
     """Wire the import; what is kept of a file while it is asked about stays in the page."""
     _in_page(app)
 
-    @app.callback(
+    @callback(
+        app,
         output=OUTPUTS,
         inputs={"file": Input(ids.FILE, "data")},
         state={
@@ -260,8 +256,7 @@ def register(app: Dash, apart: Apart) -> None:
         prevent_initial_call=True,
     )
     def on_file(file: Json | None, **page: Any) -> Json:
-        changes = _apart(apart, file, page) if file else {}
-        return {key: changes.get(key, no_update) for key in OUTPUTS}
+        return _apart(apart, file, page) if file else {}
 
 
 def _in_page(app: Dash) -> None:
@@ -316,12 +311,7 @@ def _apart(apart: Apart, file: Json, page: Json) -> Json:
 
 
 def changes_of(
-    file: Json,
-    *,
-    drawing: Json | None,
-    asking: bool,
-    sketches: Json | None,
-    formulation: str,
+    file: Json, *, drawing: Json | None, asking: bool, sketches: Json | None, formulation: str
 ) -> Json:
     """Return what a file changes on the page, by the names of `OUTPUTS`.
 
@@ -361,10 +351,7 @@ def _trouble(error: CclError, *, asking: bool, fresh: bool) -> Json:
     """Return the changes of a file that cannot be opened; a fresh one has no dialog yet."""
     if asking and not fresh:
         return {"trouble": trouble(str(error))}
-    return {
-        **(DONE if asking else {"file": None}),
-        "notes": note(str(error), title="Cannot open"),
-    }
+    return {**(DONE if asking else {"file": None}), "notes": note(str(error), title="Cannot open")}
 
 
 def _taken(found: Found, now: Topology | None, sketches: Json | None, formulation: str) -> Json:
@@ -384,13 +371,7 @@ def _added(found: Found, drawing: Json, name: str) -> Json:
     """Return the changes of a file that is added to the drawing."""
     grown, report = importing.merged(drawing, found.imported.document)
     card = merged_card(report, name, reader=found.reader)
-    return {
-        "drawing": grown,
-        "command": request.fit(),
-        "body": card,
-        "trouble": None,
-        "open": True,
-    }
+    return {"drawing": grown, "command": request.fit(), "body": card, "trouble": None, "open": True}
 
 
 def opened_changes(opened: Opened) -> Json:
@@ -409,7 +390,7 @@ def opened_changes(opened: Opened) -> Json:
 
 
 OPENED = (
-    "drawing", "command", "scene", "summary", "load", "result", "custom", "collectives",
+    "drawing", "command", "scene", "summary", "load", "result", "course", "custom", "collectives",
     "collective", "size", "chunks", "root", "formulation",
 )  # fmt: skip
 """What it changes, by the names of `OUTPUTS`."""
@@ -426,24 +407,17 @@ def outputs() -> dict[str, Output]:
     }
     return {
         **shared,
-        "course": Output(ids.GAP_PLOT, "course", allow_duplicate=True),
         "view": Output(ids.VIEW, "value", allow_duplicate=True),
         "notes": request.notes(),
     }
 
 
-def filled(changes: dict[str, Any]) -> dict[str, Any]:
-    """Return a value for each of `outputs`, no update for those that `changes` leaves out."""
-    keys = (*OPENED, "course", "view", "notes")
-    return {key: changes.get(key, no_update) for key in keys}
-
-
-def refused(sentence: str) -> dict[str, Any]:
+def refused(sentence: str) -> Json:
     """Return the changes where there is nothing to open, and why."""
     return {"notes": note(sentence, title="Cannot open")}
 
 
-def opened(result: Result, *, redrawn: bool = True) -> dict[str, Any]:
+def opened(result: Result, *, redrawn: bool = True) -> Json:
     """Return what changes on the page when a result is opened on the canvas.
 
     Parameters

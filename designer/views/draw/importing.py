@@ -17,7 +17,8 @@ from ccl.serialization.conditions import Document, document
 from ccl.serialization.sketches import Sketch, sketch_to_json
 from ccl.serialization.topoloom import result_to_json, topology_from_json
 from ccl.topology import Topology
-from designer.server.sessions import MOST_UPLOAD
+from designer.server.guard import MOST_UPLOAD
+from designer.server.sessions import topology_of
 from designer.views.draw.files import Opened, drawing_of, settings_of
 from designer.views.solve import sketch
 from designer.views.solve.results import IMPORTED
@@ -220,7 +221,7 @@ def merged(drawing: Json, other: Document) -> tuple[dict[str, Any], Report]:
     CclError
         If the drawing is no topology, or they cannot be one machine.
     """
-    now = topology_from_json(dict(drawing["topology"]))
+    now = topology_of(drawing["topology"])
     made, report = merge(document(now), replace(other, positions={}))
     grown = len(made.topology.devices) > len(now.devices)
     places = None if grown else drawing.get("positions")

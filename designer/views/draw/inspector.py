@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import dash_mantine_components as dmc
-from dash import ALL, Dash, Input, Output, State, ctx, html, no_update
+from dash import ALL, Dash, Input, Output, State, ctx, html
 
 from ccl import text
 from ccl.errors import CclError
@@ -23,6 +23,7 @@ from designer.shell.markup import (
     icon,
     note,
 )
+from designer.shell.request import callback
 from designer.views.draw import edits
 from designer.views.draw.edits import ABILITIES, Ends, Json, selected_links
 from widgets import QuantityField
@@ -102,13 +103,7 @@ def _device(device: Json) -> list[Any]:
             ],
             className="ds-pair",
         ),
-        html.Div(
-            [
-                _host_field(device.get("host")),
-                _buffer_field(device),
-            ],
-            className="ds-pair",
-        ),
+        html.Div([_host_field(device.get("host")), _buffer_field(device)], className="ds-pair"),
         _abilities([device]),
         _actions(),
     ]
@@ -199,8 +194,7 @@ def _links(topology: Json, links: Sequence[Ends]) -> list[Any]:
             className="ds-pair",
         ),
         html.Div(
-            [_number("count", "Parallel links", chosen), _medium(chosen)],
-            className="ds-pair",
+            [_number("count", "Parallel links", chosen), _medium(chosen)], className="ds-pair"
         ),
         html.Div(
             f"{text.gigabits(rate)} each way" if all(paired) else f"{text.gigabits(rate)} one way",
@@ -404,7 +398,7 @@ def _buffer(nbytes: float | None) -> str:
     return f"{nbytes:.15g} B"
 
 
-_FIELD: dict[str, Any] = {"size": "xs", "debounce": True}
+_FIELD: Json = {"size": "xs", "debounce": True}
 
 
 def register(app: Dash) -> None:
@@ -415,34 +409,40 @@ def register(app: Dash) -> None:
         Input(ids.CANVAS, "selection"),
         Input(ids.CANVAS, "drawing"),
     )
-    def on_selection(selection: dict[str, Any] | None, drawing: dict[str, Any]) -> Any:
+    def on_selection(selection: Json | None, drawing: Json) -> Any:
         return inspector(selection, drawing["topology"])
 
     _fields(app)
     _buttons(app)
 
 
+FORMS = ("device", "link", "host", "limit")
+"""What the fields are about; of devices and links there are boxes to tick as well."""
+
+
 def _fields(app: Dash) -> None:
-    @app.callback(
-        request.output(),
-        request.notes(),
-        Output(ids.INSPECTOR, "children", allow_duplicate=True),
-        Input({"device-edit": ALL}, "value"),
-        Input({"device-flag": ALL}, "checked"),
-        Input({"link-edit": ALL}, "value"),
-        Input({"link-flag": ALL}, "checked"),
-        Input({"host-edit": ALL}, "value"),
-        Input({"limit-edit": ALL}, "value"),
-        Input({"act-value": ALL}, "value"),
-        State({"link-option": ALL}, "checked"),
-        State(ids.CANVAS, "selection"),
-        State(ids.CANVAS, "drawing"),
+    @callback(
+        app,
+        output={
+            "command": request.output(),
+            "notes": request.notes(),
+            "inspector": Output(ids.INSPECTOR, "children", allow_duplicate=True),
+        },
+        inputs={
+            **{name: Input({f"{name}-edit": ALL}, "value") for name in FORMS},
+            **{f"{name}_flags": Input({f"{name}-flag": ALL}, "checked") for name in FORMS[:2]},
+            "act": Input({"act-value": ALL}, "value"),
+        },
+        state={
+            "both": State({"link-option": ALL}, "checked"),
+            "selection": State(ids.CANVAS, "selection"),
+            "drawing": State(ids.CANVAS, "drawing"),
+        },
         prevent_initial_call=True,
     )
-    def on_field(*given: Any) -> tuple[Any, Any, Any]:
-        both, selection, drawing = given[-3:]
+    def on_field(both: list[bool], selection: Any, drawing: Any, **_: Any) -> Json:
         if len(ctx.triggered) != 1 or not isinstance(ctx.triggered_id, dict):
-            return no_update, no_update, no_update  # the form itself was drawn anew
+            return {}  # the form itself was drawn anew
         (kind, field), value = next(iter(ctx.triggered_id.items())), ctx.triggered[0]["value"]
         try:
             command = edits.from_form(
@@ -455,27 +455,33 @@ def _fields(app: Dash) -> None:
             )
         except CclError as error:
             # The form is drawn anew, so that it shows what is true, not what was refused.
-            return no_update, note(str(error)), inspector(selection, drawing["topology"])
-        return (request.numbered(command) if command else no_update), no_update, no_update
+            return {
+                "notes": note(str(error)),
+                "inspector": inspector(selection, drawing["topology"]),
+            }
+        return {"command": request.numbered(command)} if command else {}
 
 
 def _buttons(app: Dash) -> None:
-    @app.callback(
-        request.output(),
-        request.notes(),
-        Input({"act": ALL}, "n_clicks"),
-        Input({"limit-drop": ALL}, "n_clicks"),
-        State({"repeat": ALL}, "value"),
-        State({"limit-new": ALL}, "value"),
-        State(ids.CANVAS, "selection"),
-        State(ids.CANVAS, "drawing"),
-        State(ids.CANVAS, "link_preset"),
+    @callback(
+        app,
+        output={"command": request.output(), "notes": request.notes()},
+        inputs={
+            "act": Input({"act": ALL}, "n_clicks"),
+            "drop": Input({"limit-drop": ALL}, "n_clicks"),
+        },
+        state={
+            "repeat": State({"repeat": ALL}, "value"),
+            "limit": State({"limit-new": ALL}, "value"),
+            "selection": State(ids.CANVAS, "selection"),
+            "drawing": State(ids.CANVAS, "drawing"),
+            "preset": State(ids.CANVAS, "link_preset"),
+        },
         prevent_initial_call=True,
     )
-    def on_button(*given: Any) -> tuple[Any, Any]:
-        selection, drawing, preset = given[-3:]
+    def on_button(selection: Any, drawing: Any, preset: Any, **_: Any) -> Json:
         if not ctx.triggered or not ctx.triggered[0]["value"]:
-            return no_update, no_update
+            return {}
         ((kind, name),) = ctx.triggered_id.items()
         form = {
             next(iter(row["id"].values())): row.get("value")
@@ -490,5 +496,5 @@ def _buttons(app: Dash) -> None:
                 form={**form, "limit": name, "preset": preset},
             )
         except CclError as error:
-            return no_update, note(str(error))
-        return (request.numbered(command) if command else no_update), no_update
+            return {"notes": note(str(error))}
+        return {"command": request.numbered(command)} if command else {}

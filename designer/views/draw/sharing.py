@@ -20,7 +20,7 @@ from designer.server.sessions import visitor
 from designer.shell import ids
 from designer.shell import request as commands
 from designer.shell.markup import note
-from designer.shell.request import read_request
+from designer.shell.request import callback, plan, read_request
 from designer.views.draw import exporting, files, import_card
 from designer.views.draw.files import Opened, drawing_of, settings_of
 from designer.views.solve import sketch
@@ -78,9 +78,9 @@ class Linked:
 
     opened: Opened
     formulation: str | None = None
-    options: dict[str, Any] = field(default_factory=dict)
-    sketches: dict[str, Any] = field(default_factory=dict)
-    limits: dict[str, Any] = field(default_factory=dict)
+    options: Json = field(default_factory=dict)
+    sketches: Json = field(default_factory=dict)
+    limits: Json = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
 
 
@@ -94,7 +94,7 @@ def linked(text: str) -> Linked:
     """
     share = share_of(text)
     found = share.document
-    settings: dict[str, Any] = {}
+    settings: Json = {}
     left_out: list[str] = []
     if found.problem is not None:
         settings = settings_of(found.problem)
@@ -132,10 +132,7 @@ def _solved(opened: Opened, solving: Solving, left_out: tuple[str, ...]) -> Link
 OUTPUTS = {
     "drawing": Output(ids.CANVAS, "drawing", allow_duplicate=True),
     "command": commands.output(),
-    "scene": Output(ids.CANVAS, "scene", allow_duplicate=True),
-    "summary": Output(ids.SUMMARY, "data", allow_duplicate=True),
-    "load": Output(ids.LOAD_DATA, "data", allow_duplicate=True),
-    "result": Output(ids.RESULT, "data", allow_duplicate=True),
+    **plan(),
     "other": commands.other(),
     "custom": Output(ids.CUSTOM, "data", allow_duplicate=True),
     "collectives": Output(ids.COLLECTIVE, "data", allow_duplicate=True),
@@ -162,7 +159,8 @@ def register(app: Dash, apart: Apart) -> None:
 
 
 def _copy(app: Dash) -> None:
-    @app.callback(
+    @callback(
+        app,
         output={"copy": Output(ids.LINK_COPY, "data"), "notes": commands.notes()},
         inputs={"clicks": Input(ids.COPY_LINK, "n_clicks")},
         state={
@@ -173,18 +171,17 @@ def _copy(app: Dash) -> None:
         prevent_initial_call=True,
     )
     def on_copy(clicks: int, drawing: Json, asked: Json | None, result: Json | None) -> Json:
-        nothing = {"copy": no_update, "notes": no_update}
         if not clicks:
-            return nothing
+            return {}
         try:
             made = fragment(drawing, asked)
         except TooLarge as error:
-            return {**nothing, "notes": _as_file(str(error))}
+            return {"notes": _as_file(str(error))}
         except CclError as error:
-            return {**nothing, "notes": note(str(error), title="No link")}
+            return {"notes": note(str(error), title="No link")}
         lost = "the schedule, which is solved again" if result is not None else ""
         number = time.time_ns() // 1000
-        return {**nothing, "copy": {"fragment": made, "lost": lost, "n": number}}
+        return {"copy": {"fragment": made, "lost": lost, "n": number}}
 
     app.clientside_callback(
         ClientsideFunction("share", "copied"),
@@ -223,9 +220,7 @@ def _as_file(sentence: str) -> list[Json]:
 
 def _open(app: Dash, apart: Apart) -> None:
     app.clientside_callback(
-        ClientsideFunction("share", "opened"),
-        Output(ids.LINKED, "data"),
-        Input(ids.HOME, "data"),
+        ClientsideFunction("share", "opened"), Output(ids.LINKED, "data"), Input(ids.HOME, "data")
     )
 
     app.clientside_callback(
@@ -235,15 +230,15 @@ def _open(app: Dash, apart: Apart) -> None:
         prevent_initial_call=True,
     )
 
-    @app.callback(
+    @callback(
+        app,
         output=OUTPUTS,
         inputs={"link": Input(ids.LINKED, "data")},
         state={"options": State(ids.OPTIONS, "data"), "sketches": State(ids.SKETCH, "data")},
         prevent_initial_call=True,
     )
     def on_link(link: Json | None, options: Json | None, sketches: Json | None) -> Json:
-        changes = _apart(apart, link["fragment"], options, sketches) if link else {}
-        return {key: changes.get(key, no_update) for key in OUTPUTS}
+        return _apart(apart, link["fragment"], options, sketches) if link else {}
 
 
 def _apart(apart: Apart, fragment: str, options: Json | None, sketches: Json | None) -> Json:

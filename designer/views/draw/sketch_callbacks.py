@@ -8,16 +8,15 @@ from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, no_up
 
 from ccl.errors import CclError
 from ccl.serialization.sketches import Sketch, read_sketch, sketch_to_json
-from ccl.serialization.topoloom import topology_from_json
 from designer.server.reading import Apart
-from designer.server.sessions import visitor
+from designer.server.sessions import topology_of, visitor
 from designer.shell import ids, request
 from designer.shell.markup import note
+from designer.shell.request import callback
 from designer.views.draw.importing import check_size, decoded
 from designer.views.solve import forms, sketch
 
 Json = dict[str, Any]
-NOTHING = (no_update, no_update)
 
 
 def register(app: Dash, apart: Apart) -> None:
@@ -35,29 +34,40 @@ def _sketches() -> Output:
 
 
 def _shown(app: Dash) -> None:
-    @app.callback(
-        Output(ids.CANVAS, "sketch"),
-        Output(ids.SKETCH_CARD, "children"),
-        Output(ids.SKETCH_CARD, "hidden"),
-        Output(ids.SKETCH_CARD, "data-drawing"),
-        Output({"sketch-words": ALL}, "children"),
-        Input(ids.SKETCH, "data"),
-        Input(ids.SKETCHING, "data"),
-        Input(ids.FORMULATION, "value"),
+    @callback(
+        app,
+        output={
+            "canvas_sketch": Output(ids.CANVAS, "sketch"),
+            "sketch_card_children": Output(ids.SKETCH_CARD, "children"),
+            "sketch_card_hidden": Output(ids.SKETCH_CARD, "hidden"),
+            "sketch_card_data_drawing": Output(ids.SKETCH_CARD, "data-drawing"),
+            "sketch_words": Output({"sketch-words": ALL}, "children"),
+        },
+        inputs={
+            "sketches": Input(ids.SKETCH, "data"),
+            "drawing": Input(ids.SKETCHING, "data"),
+            "name": Input(ids.FORMULATION, "value"),
+        },
     )
-    def on_sketch(sketches: Json | None, drawing: Json | None, name: str) -> tuple[Any, ...]:
+    def on_sketch(sketches: Json | None, drawing: Json | None, name: str) -> Json:
         rows = len(ctx.outputs_list[-1])
         if sketch.sketch_option(name) is None:
-            return None, [], True, "false", [no_update] * rows
+            return {
+                "canvas_sketch": None,
+                "sketch_card_children": [],
+                "sketch_card_hidden": True,
+                "sketch_card_data_drawing": "false",
+                "sketch_words": [no_update] * rows,
+            }
         value = sketch.stored_sketch(sketches, name)
         base = drawing["base"] if drawing else None
-        return (
-            sketch.sketch_marks(value, drawing=drawing is not None),
-            forms.card(value, base),
-            False,
-            "false" if drawing is None else "true",
-            [forms.words(value)] * rows,
-        )
+        return {
+            "canvas_sketch": sketch.sketch_marks(value, drawing=drawing is not None),
+            "sketch_card_children": forms.card(value, base),
+            "sketch_card_hidden": False,
+            "sketch_card_data_drawing": "false" if drawing is None else "true",
+            "sketch_words": [forms.words(value)] * rows,
+        }
 
     app.clientside_callback(
         ClientsideFunction("topoloom", "sketching"),
@@ -69,31 +79,37 @@ def _shown(app: Dash) -> None:
 def _drawn(app: Dash) -> None:
     """Wire the buttons, and what ends drawing."""
 
-    @app.callback(
-        Output(ids.SKETCHING, "data"),
-        _sketches(),
-        Output(ids.OPTIONS_DRAWER, "opened", allow_duplicate=True),
-        Output(ids.VIEW, "value", allow_duplicate=True),
-        Input({"sketch-act": ALL, "in": ALL}, "n_clicks"),
-        State(ids.SKETCH, "data"),
-        State(ids.FORMULATION, "value"),
-        State(ids.CANVAS, "drawing"),
-        State(ids.REQUEST, "data"),
-        State(ids.CANVAS, "picked"),
+    @callback(
+        app,
+        output={
+            "sketching": Output(ids.SKETCHING, "data"),
+            "sketches": _sketches(),
+            "options_drawer_opened": Output(ids.OPTIONS_DRAWER, "opened", allow_duplicate=True),
+            "view": Output(ids.VIEW, "value", allow_duplicate=True),
+        },
+        inputs={"clicks": Input({"sketch-act": ALL, "in": ALL}, "n_clicks")},
+        state={
+            "sketches": State(ids.SKETCH, "data"),
+            "name": State(ids.FORMULATION, "value"),
+            "drawing": State(ids.CANVAS, "drawing"),
+            "asked": State(ids.REQUEST, "data"),
+            "picked": State(ids.CANVAS, "picked"),
+        },
         prevent_initial_call=True,
     )
-    def on_act(clicks: list[int | None], *given: Any) -> tuple[Any, ...]:
-        sketches, name, drawing, asked, picked = given
+    def on_act(
+        *, clicks: list[int | None], sketches: Any, name: Any, drawing: Any, asked: Any, picked: Any
+    ) -> Json:
         if not ctx.triggered_id or not ctx.triggered[0]["value"] or not any(clicks):
-            return (no_update,) * 4
+            return {}
         does = ctx.triggered_id["sketch-act"]
         if does == "draw":
             heard = (picked or {}).get("n", 0)
             begun = {"base": sketch.begun(drawing, asked), "heard": heard, "fresh": True}
-            return begun, no_update, False, "canvas"
+            return {"sketching": begun, "options_drawer_opened": False, "view": "canvas"}
         if does == "clear":
-            return no_update, sketch.keep(sketches, name, None), no_update, no_update
-        return None, no_update, no_update, no_update
+            return {"sketches": sketch.keep(sketches, name, None)}
+        return {"sketching": None}
 
     @app.callback(
         Output(ids.SKETCHING, "data", allow_duplicate=True),
@@ -116,21 +132,25 @@ def _drawn(app: Dash) -> None:
 
 
 def _picked(app: Dash) -> None:
-    @app.callback(
-        _sketches(),
-        Output(ids.SKETCHING, "data", allow_duplicate=True),
-        request.notes(),
-        Input(ids.CANVAS, "picked"),
-        State(ids.SKETCH, "data"),
-        State(ids.SKETCHING, "data"),
-        State(ids.FORMULATION, "value"),
-        State(ids.CANVAS, "drawing"),
+    @callback(
+        app,
+        output={
+            "sketches": _sketches(),
+            "sketching": Output(ids.SKETCHING, "data", allow_duplicate=True),
+            "notes": request.notes(),
+        },
+        inputs={"picked": Input(ids.CANVAS, "picked")},
+        state={
+            "sketches": State(ids.SKETCH, "data"),
+            "begun": State(ids.SKETCHING, "data"),
+            "name": State(ids.FORMULATION, "value"),
+            "drawing": State(ids.CANVAS, "drawing"),
+        },
         prevent_initial_call=True,
     )
-    def on_pick(picked: Json | None, *given: Any) -> tuple[Any, Any, Any]:
-        sketches, begun, name, drawing = given
+    def on_pick(picked: Json | None, sketches: Any, begun: Any, name: Any, drawing: Any) -> Json:
         if not picked or begun is None:
-            return no_update, no_update, no_update
+            return {}
         # An answer that the next pick overtakes is lost, so each brings those before it.
         picks = [each for each in picked["picks"] if each["n"] > begun["heard"]]
         changes = [each for each in picks if not each.get("done")]
@@ -141,75 +161,84 @@ def _picked(app: Dash) -> None:
             topology=drawing["topology"],
         )
         heard = {**begun, "heard": picked["n"], "fresh": False}
-        return (
-            sketch.keep(sketches, name, now) if changes else no_update,
-            None if len(changes) < len(picks) else heard,
-            note("; ".join(refused)) if refused else no_update,
-        )
+        return {
+            "sketches": sketch.keep(sketches, name, now) if changes else no_update,
+            "sketching": None if len(changes) < len(picks) else heard,
+            "notes": note("; ".join(refused)) if refused else no_update,
+        }
 
 
 def _typed(app: Dash) -> None:
-    @app.callback(
-        _sketches(),
-        request.notes(),
-        Input({"sketch-field": ALL}, "value"),
-        State(ids.SKETCH, "data"),
-        State(ids.SKETCHING, "data"),
-        State(ids.FORMULATION, "value"),
-        State(ids.CANVAS, "drawing"),
+    @callback(
+        app,
+        output={"sketches": _sketches(), "notes": request.notes()},
+        inputs={"sketch_field": Input({"sketch-field": ALL}, "value")},
+        state={
+            "sketches": State(ids.SKETCH, "data"),
+            "begun": State(ids.SKETCHING, "data"),
+            "name": State(ids.FORMULATION, "value"),
+            "drawing": State(ids.CANVAS, "drawing"),
+        },
         prevent_initial_call=True,
     )
-    def on_field(_values: list[Any], *given: Any) -> tuple[Any, Any]:
-        sketches, begun, name, drawing = given
+    def on_field(sketches: Any, begun: Any, name: Any, drawing: Any, **_: Any) -> Json:
         if begun is None or len(ctx.triggered) != 1:
-            return NOTHING  # the card itself was drawn anew
+            return {}  # the card itself was drawn anew
         form = {row["id"]["sketch-field"]: row.get("value") for row in ctx.inputs_list[0]}
         now = sketch.stored_sketch(sketches, name)
         try:
             changed = sketch.typed(now, begun["base"], form, drawing["topology"])
         except CclError as error:
-            return no_update, note(str(error))
+            return {"notes": note(str(error))}
         if changed == now:
-            return NOTHING
-        return sketch.keep(sketches, name, changed), no_update
+            return {}
+        return {"sketches": sketch.keep(sketches, name, changed)}
 
 
 def _read(app: Dash, apart: Apart) -> None:
-    @app.callback(
-        _sketches(),
-        Output(ids.CHUNKS, "value", allow_duplicate=True),
-        request.notes(),
-        Input({"sketch-file": ALL}, "contents"),
-        State({"sketch-file": ALL}, "filename"),
-        State(ids.SKETCH, "data"),
-        State(ids.FORMULATION, "value"),
-        State(ids.CANVAS, "drawing"),
+    @callback(
+        app,
+        output={
+            "sketches": _sketches(),
+            "chunks": Output(ids.CHUNKS, "value", allow_duplicate=True),
+            "notes": request.notes(),
+        },
+        inputs={"contents": Input({"sketch-file": ALL}, "contents")},
+        state={
+            "names": State({"sketch-file": ALL}, "filename"),
+            "sketches": State(ids.SKETCH, "data"),
+            "name": State(ids.FORMULATION, "value"),
+            "drawing": State(ids.CANVAS, "drawing"),
+        },
         prevent_initial_call=True,
     )
     def on_file(
-        contents: list[str | None], names: list[str | None], *given: Any
-    ) -> tuple[Any, ...]:
-        sketches, name, drawing = given
+        contents: list[str | None], names: list[str | None], sketches: Any, name: Any, drawing: Any
+    ) -> Json:
         if not any(contents):
-            return no_update, no_update, no_update
+            return {}
         file = names[0] or "sketch"
         try:
             found, sentences = apart.call(
                 file, read_drawing, file, contents[0] or "", drawing, session=visitor()
             )
         except CclError as error:
-            return no_update, no_update, note(str(error), title="Cannot read")
+            return {"notes": note(str(error), title="Cannot read")}
         told = "; ".join(sentences) or sketch.described(sketch_to_json(found))
         kept = sketch.keep(sketches, name, sketch_to_json(found))
         chunks = no_update if found.chunks is None else found.chunks * found.instances
-        return kept, chunks, note(told, "good", title=f"Read {file}")
+        return {
+            "sketches": kept,
+            "chunks": chunks,
+            "notes": note(told, "good", title=f"Read {file}"),
+        }
 
 
 def read_drawing(name: str, contents: str, drawing: Json) -> tuple[Sketch, tuple[str, ...]]:
     """Read a sketch of the cluster that is drawn, from the data URL of its file."""
     content = decoded(contents)
     check_size(name, len(content))
-    return read_sketch(content, topology_from_json(drawing["topology"]), name=name)
+    return read_sketch(content, topology_of(drawing["topology"]), name=name)
 
 
 def _fitted(app: Dash) -> None:
@@ -222,9 +251,9 @@ def _fitted(app: Dash) -> None:
     )
     def on_drawing(asked: Json | None, sketches: Json | None) -> tuple[Any, Any]:
         if not asked or not sketches or not asked["topology"]["devices"]:
-            return NOTHING
+            return no_update, no_update
         try:
-            left, told = sketch.all_fitted(sketches, topology_from_json(asked["topology"]))
+            left, told = sketch.all_fitted(sketches, topology_of(asked["topology"]))
         except CclError:
-            return NOTHING  # the assessment says what is wrong
-        return (left, note(told, "plain")) if told else NOTHING
+            return no_update, no_update  # the assessment says what is wrong
+        return (left, note(told, "plain")) if told else (no_update, no_update)

@@ -16,6 +16,7 @@ from ccl import text
 from ccl.errors import CclError
 from designer.shell import ids, request
 from designer.shell.markup import DEVICE_TYPES, LINK_QUANTITIES, attributes, note
+from designer.shell.request import callback
 from designer.views.draw import edits
 from widgets import QuantityField
 
@@ -245,21 +246,25 @@ def _sorting(app: Dash) -> None:
 
 
 def _cells(app: Dash) -> None:
-    @app.callback(
-        request.output(),
-        request.notes(),
-        Output(ids.TABLE, "children", allow_duplicate=True),
-        Input({"table": "device", "row": ALL, "key": ALL}, "value"),
-        Input({"table": "device-flag", "row": ALL, "key": ALL}, "checked"),
-        Input({"table": "link", "row": ALL, "key": ALL}, "value"),
-        State(ids.CANVAS, "drawing"),
-        State(ids.SORTING, "data"),
+    @callback(
+        app,
+        output={
+            "command": request.output(),
+            "notes": request.notes(),
+            "table": Output(ids.TABLE, "children", allow_duplicate=True),
+        },
+        inputs={
+            "devices": Input({"table": "device", "row": ALL, "key": ALL}, "value"),
+            "flags": Input({"table": "device-flag", "row": ALL, "key": ALL}, "checked"),
+            "links": Input({"table": "link", "row": ALL, "key": ALL}, "value"),
+        },
+        state={"drawing": State(ids.CANVAS, "drawing"), "sorting": State(ids.SORTING, "data")},
         prevent_initial_call=True,
     )
-    def on_cell(*given: Any) -> tuple[Any, Any, Any]:
-        asked, topology, sorting = ctx.triggered_id, given[-2]["topology"], given[-1]
+    def on_cell(drawing: Any, sorting: dict[str, Any], **_: Any) -> dict[str, Any]:
+        asked, topology = ctx.triggered_id, drawing["topology"]
         if len(ctx.triggered) != 1 or asked is None:
-            return no_update, no_update, no_update
+            return {}
         value = ctx.triggered[0]["value"]
         try:
             if asked["table"] == "link":
@@ -271,8 +276,8 @@ def _cells(app: Dash) -> None:
                 command = edits.edit_device(topology, [asked["row"]], asked["key"], value)
         except CclError as error:
             # Drawn anew, so that the cell shows what is true, not what was refused.
-            return no_update, note(str(error)), _shown(topology, sorting)
-        return (request.numbered(command) if command else no_update), no_update, no_update
+            return {"notes": note(str(error)), "table": _shown(topology, sorting)}
+        return {"command": request.numbered(command)} if command else {}
 
 
 def _shown(topology: dict[str, Any], sorting: dict[str, Any]) -> list[Any]:

@@ -9,24 +9,19 @@ from collections.abc import Mapping
 from typing import Any
 
 import dash_mantine_components as dmc
-from dash import Dash, Input, Output, State, dcc, html, no_update
+from dash import Dash, Input, Output, State, dcc, html
 
 from ccl import text
 from ccl.errors import CclError
-from ccl.serialization.topoloom import topology_from_json
+from designer.server.sessions import topology_of
 from designer.shell import ids
 from designer.shell.markup import attributes, icon
-from designer.shell.request import problem_of, read_request
+from designer.shell.request import Json, callback, problem_of, read_request
 from designer.views.solve.plan_card import short
 from formulations import Speed, explain
 from formulations.analyses.explanation import Explanation
 
-TONES = {
-    Speed.INSTANT: "good",
-    Speed.SECONDS: "good",
-    Speed.MINUTES: "plain",
-    Speed.HOURS: "bad",
-}
+TONES = {Speed.INSTANT: "good", Speed.SECONDS: "good", Speed.MINUTES: "plain", Speed.HOURS: "bad"}
 """How a class of time looks."""
 
 MOST_GPUS = 512
@@ -86,7 +81,7 @@ def sized(name: str, asked: Mapping[str, Any] | None) -> Any:
         return _quiet(f"With more than {MOST_GPUS} GPUs its size is counted when it is solved.")
     try:
         request = read_request(asked["request"])
-        problem = problem_of(topology_from_json(asked["topology"]), request)
+        problem = problem_of(topology_of(asked["topology"]), request)
         options = request.options if request.formulation == name else {}
         found = explain(name, problem, options=options)
     except CclError as error:
@@ -148,21 +143,30 @@ def _banner(picture: str, tone: str, sentence: str) -> html.Div:
 def register(app: Dash) -> None:
     """Wire the dialog."""
 
-    @app.callback(
-        Output(ids.MATHEMATICS, "opened"),
-        Output(ids.ABOUT_HEAD, "children"),
-        Output(ids.MATHEMATICS_TEXT, "children"),
-        Output(ids.ABOUT_SIZE, "children"),
-        Output(ids.ABOUT_REQUEST, "data"),
-        Input(ids.MATHEMATICS_OPEN, "n_clicks"),
-        State(ids.FORMULATION, "value"),
+    @callback(
+        app,
+        output={
+            "mathematics_opened": Output(ids.MATHEMATICS, "opened"),
+            "about_head": Output(ids.ABOUT_HEAD, "children"),
+            "text": Output(ids.MATHEMATICS_TEXT, "children"),
+            "about_size": Output(ids.ABOUT_SIZE, "children"),
+            "about_request": Output(ids.ABOUT_REQUEST, "data"),
+        },
+        inputs={"clicks": Input(ids.MATHEMATICS_OPEN, "n_clicks")},
+        state={"name": State(ids.FORMULATION, "value")},
         prevent_initial_call=True,
     )
-    def on_open(clicks: int, name: str | None) -> tuple[Any, ...]:
+    def on_open(clicks: int, name: str | None) -> Json:
         if not name:
-            return (no_update,) * 5
+            return {}
         asked = {"name": name, "n": clicks}
-        return True, about(name), mathematics(name), counting(), asked
+        return {
+            "mathematics_opened": True,
+            "about_head": about(name),
+            "text": mathematics(name),
+            "about_size": counting(),
+            "about_request": asked,
+        }
 
     # After the dialog is there, so that nobody waits for a large model to be counted.
     @app.callback(
@@ -171,5 +175,5 @@ def register(app: Dash) -> None:
         State(ids.PROBLEM, "data"),
         prevent_initial_call=True,
     )
-    def on_asked(asked: dict[str, Any], problem: dict[str, Any] | None) -> Any:
+    def on_asked(asked: Json, problem: Json | None) -> Any:
         return sized(asked["name"], problem)

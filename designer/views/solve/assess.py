@@ -27,7 +27,7 @@ from ccl.serialization.topoloom import result_to_json
 from ccl.topology import Topology
 from designer.jobs import JobState
 from designer.shell.markup import icon
-from designer.shell.request import DEFAULT_FORMULATION, Request, problem_of, read_request
+from designer.shell.request import DEFAULT_FORMULATION, Json, Request, problem_of, read_request
 from designer.views.solve.results import bounds_to_json, summary_of
 from formulations import available, formulation, lower_bounds, measure, option_fields
 from widgets.charts.load import link_load
@@ -58,7 +58,7 @@ class Assessment:
     """
 
     trouble: str | None
-    bounds: tuple[dict[str, Any], ...]
+    bounds: tuple[Json, ...]
     refusals: Mapping[str, str]
     hint: str = ""
 
@@ -84,7 +84,7 @@ def _refusals(problem: Problem, chosen: str) -> dict[str, str]:
     return {name: reason for name, reason in reasons.items() if reason}
 
 
-def formulation_choices(refusals: Mapping[str, str]) -> list[dict[str, Any]]:
+def formulation_choices(refusals: Mapping[str, str]) -> list[Json]:
     """Return the menu of formulations, the usual one first; those that refuse last, with why."""
     return [
         {
@@ -298,13 +298,13 @@ class Answer:
     news: bool
     running: bool
     found: int
-    scene: dict[str, Any] | None = None
-    summary: dict[str, Any] | None = None
-    load: dict[str, Any] | None = None
-    document: dict[str, Any] | None = None
+    scene: Json | None = None
+    summary: Json | None = None
+    load: Json | None = None
+    document: Json | None = None
     remark: str | None = None
 
-    def job(self, key: str) -> dict[str, Any] | None:
+    def job(self, key: str) -> Json | None:
         """Return what the page keeps of the solve; None when it is over."""
         return {"key": key, "found": self.found} if self.running else None
 
@@ -350,8 +350,8 @@ def views_of(
     *,
     running: bool = False,
     again: bool = False,
-    take: dict[str, Any] | None = None,
-) -> dict[str, Any]:
+    take: Json | None = None,
+) -> Json:
     """Return scene, summary and load of a result.
 
     Parameters

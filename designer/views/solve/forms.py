@@ -17,10 +17,10 @@ from ccl import text
 from ccl.options import OptionField
 from ccl.serialization.quantity import KINDS, kind_of
 from ccl.serialization.sketches import INCLINATIONS
-from designer.server.sessions import MOST_UPLOAD
+from designer.server.guard import MOST_UPLOAD
 from designer.shell import ids
 from designer.shell.markup import COLLECTIVE_LABELS, attributes, icon
-from designer.shell.request import DEFAULT_FORMULATION
+from designer.shell.request import DEFAULT_FORMULATION, Json
 from designer.views.solve import sketch
 from formulations import formulation, option_fields
 from widgets import QuantityField
@@ -30,11 +30,7 @@ MOST_BYTES = 4_000_000
 
 HINT = "Click a link to switch it off or on, a GPU to make it a relay of its host."
 KEYS = (("Tab", "GPUs"), ("Arrows", "links"), ("Enter", "picks"), ("Esc", "ends"))
-PREFERENCES = {
-    "all": "any",
-    "uc-min": "few (uc-min)",
-    "uc-max": "many (uc-max)",
-}
+PREFERENCES = {"all": "any", "uc-min": "few (uc-min)", "uc-max": "many (uc-max)"}
 
 
 def sketch_row(option: OptionField, value: sketch.Plain) -> html.Div:
@@ -171,7 +167,7 @@ def option_rows(options: type, values: Mapping[str, Any], *, of: str, key: str =
     return html.Div(rows, className="ds-fields")
 
 
-def changed(values: Mapping[str, Any], fields: tuple[OptionField, ...]) -> dict[str, Any]:
+def changed(values: Mapping[str, Any], fields: tuple[OptionField, ...]) -> Json:
     """Return the values that differ from the defaults, which is what is kept and sent."""
     usual = {each.name: each.default for each in fields}
     return {
@@ -185,11 +181,7 @@ def _row(key: dict[str, str], option: OptionField, value: Any) -> Any:
     value = option.default if value is None else value
     if option.kind == "sketch":
         return sketch_row(option, value)
-    props: dict[str, Any] = {
-        "id": key,
-        "label": option.label,
-        "description": option.help or None,
-    }
+    props: Json = {"id": key, "label": option.label, "description": option.help or None}
     if option.kind == "bool":
         kind = next(iter(key))
         flag = {f"{kind}-flag": option.name, "of": key["of"]}
@@ -221,10 +213,10 @@ def field_kind(option: OptionField) -> str:
     return next(name for name, each in KINDS.items() if each is kind)
 
 
-KEPT: dict[str, Any] = {"persistence": True, "persistence_type": "local"}
+KEPT: Json = {"persistence": True, "persistence_type": "local"}
 """Settings survive a reload as the drawing does."""
 
-FLOATING: dict[str, Any] = {"className": "ds-floating", "size": "sm", **KEPT}
+FLOATING: Json = {"className": "ds-floating", "size": "sm", **KEPT}
 """What the fields of the bar have in common: there is no room below them."""
 
 EXPORTS: tuple[tuple[str, str, str, str], ...] = (
@@ -245,19 +237,16 @@ SHARES: tuple[tuple[str, str, str, str], ...] = (
 """(id, icon, title, note) of what stands below."""
 
 
-def collective_choices(*, custom: bool) -> list[dict[str, Any]]:
+def collective_choices(*, custom: bool) -> list[Json]:
     """Return the menu of collectives; a custom one is there once a file has brought it."""
-    named: list[dict[str, Any]] = [
-        {"value": key, "label": label} for key, label in COLLECTIVE_LABELS.items()
-    ]
+    named: list[Json] = [{"value": key, "label": label} for key, label in COLLECTIVE_LABELS.items()]
     return [*named, {"value": "custom", "label": "From a file"}] if custom else named
 
 
 def header() -> dmc.AppShellHeader:
     """Return the bar."""
     return dmc.AppShellHeader(
-        className="ds-header",
-        children=[_header_title(), _question(), _actions()],
+        className="ds-header", children=[_header_title(), _question(), _actions()]
     )
 
 
@@ -329,11 +318,7 @@ def _solve() -> html.Div:
     return html.Div(
         [
             dmc.Button(
-                "Solve",
-                id=ids.SOLVE,
-                leftSection=icon("play"),
-                size="sm",
-                className="ds-solve",
+                "Solve", id=ids.SOLVE, leftSection=icon("play"), size="sm", className="ds-solve"
             ),
             dmc.Button(
                 "Cancel",

@@ -24,9 +24,8 @@ from dash import (
 
 from ccl import text
 from ccl.errors import CclError
-from ccl.serialization.topoloom import topology_from_json
 from ccl.symmetry import automorphisms
-from designer.server.sessions import visitor
+from designer.server.sessions import topology_of, visitor
 from designer.shell import ids
 from designer.shell.markup import attributes, heading, icon
 from designer.views.solve import live, results
@@ -75,7 +74,7 @@ def sections() -> list[Any]:
             ],
             className="ds-live",
             **attributes(aria_label="Optimum"),
-        ),
+        )
     ]
 
 
@@ -313,7 +312,7 @@ def _alike(app: Dash) -> None:
         found = None
         if asked and asked["topology"]["devices"]:
             with suppress(CclError):  # the assessment says what is wrong
-                found = live.symmetry_summary(topology_from_json(asked["topology"]))
+                found = live.symmetry_summary(topology_of(asked["topology"]))
         set_props(ids.ALIKE, {"data": found})
         set_props(ids.ALIKE_CARD, {"children": alike_card(found)})
 

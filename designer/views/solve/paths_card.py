@@ -14,6 +14,7 @@ from dash import Dash, Input, Output, State, html, no_update
 from ccl import text
 from designer.shell import ids
 from designer.shell.markup import attributes, heading, icon
+from designer.shell.request import callback
 from designer.views.solve.live_card import layer
 
 Json = dict[str, Any]
@@ -69,7 +70,7 @@ def choices(ways: Json) -> list[dict[str, str]]:
     return [every, *({"value": str(i), "label": label} for i, label in enumerate(labels))]
 
 
-def chosen_marks(ways: Json, choice: str | None) -> tuple[dict[str, Any], str]:
+def chosen_marks(ways: Json, choice: str | None) -> tuple[Json, str]:
     """Return the marks of what is chosen, and its devices in a sentence.
 
     Where two ways run along the same side of a link the first is seen; each can be seen alone.
@@ -103,20 +104,34 @@ def fits(ways: Json, topology: Json) -> bool:
 def register(app: Dash) -> None:
     """Wire the card of the ways."""
 
-    @app.callback(
-        Output(ids.PATHS_BOX, "hidden"),
-        Output(ids.PATHS_TITLE, "children"),
-        Output(ids.PATHS_CHOICE, "data"),
-        Output(ids.PATHS_CHOICE, "value"),
-        Output(ids.LAYER, "data", allow_duplicate=True),
-        Input(ids.PATHS, "data"),
-        State(ids.LAYER, "data"),
+    @callback(
+        app,
+        output={
+            "paths_box_hidden": Output(ids.PATHS_BOX, "hidden"),
+            "paths_title": Output(ids.PATHS_TITLE, "children"),
+            "paths_choice": Output(ids.PATHS_CHOICE, "data"),
+            "paths_choice_value": Output(ids.PATHS_CHOICE, "value"),
+            "layer": Output(ids.LAYER, "data", allow_duplicate=True),
+        },
+        inputs={"ways": Input(ids.PATHS, "data")},
+        state={"layer": State(ids.LAYER, "data")},
         prevent_initial_call="initial_duplicate",
     )
-    def on_ways(ways: Json | None, layer: str) -> tuple[Any, ...]:
+    def on_ways(ways: Json | None, layer: str) -> Json:
         if not ways:
-            return True, "", [], ALL, "" if layer == "ways" else no_update
-        return False, ways["title"], choices(ways), ALL, no_update
+            return {
+                "paths_box_hidden": True,
+                "paths_title": "",
+                "paths_choice": [],
+                "paths_choice_value": ALL,
+                "layer": "" if layer == "ways" else no_update,
+            }
+        return {
+            "paths_box_hidden": False,
+            "paths_title": ways["title"],
+            "paths_choice": choices(ways),
+            "paths_choice_value": ALL,
+        }
 
     @app.callback(
         Output(ids.PATHS_MARKS, "data"),

@@ -12,10 +12,10 @@ from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, html,
 
 from ccl import text
 from ccl.errors import CclError
-from ccl.serialization.topoloom import topology_from_json
+from designer.server.sessions import topology_of
 from designer.shell import ids
 from designer.shell.markup import icon
-from designer.shell.request import DEFAULT_TIME_LIMIT, read_request
+from designer.shell.request import DEFAULT_TIME_LIMIT, Json, callback, read_request
 from designer.views.solve.assess import (
     Remedy,
     Sizing,
@@ -177,7 +177,7 @@ def _assessment(app: Dash) -> None:
         Input(ids.PROBLEM, "data"),
         prevent_initial_call=True,
     )
-    def on_ask(asked: dict[str, Any] | None) -> tuple[Any, Any]:
+    def on_ask(asked: Json | None) -> tuple[Any, Any]:
         if not asked:
             return no_update, no_update
         found = assess(asked["topology"], asked["request"])
@@ -196,23 +196,27 @@ def _assessment(app: Dash) -> None:
 
 def _sizing(app: Dash) -> None:
     # Apart from the assessment, so that bounds do not wait for a large model to be counted.
-    @app.callback(
-        Output(ids.SIZING, "children"),
-        Output(ids.CHIP, "children"),
-        Output(ids.CHIP, "className"),
-        Output(ids.CHIP, "title"),
-        Input(ids.PROBLEM, "data"),
+    @callback(
+        app,
+        output={
+            "sizing": Output(ids.SIZING, "children"),
+            "chip": Output(ids.CHIP, "children"),
+            "look": Output(ids.CHIP, "className"),
+            "title": Output(ids.CHIP, "title"),
+        },
+        inputs={"asked": Input(ids.PROBLEM, "data")},
         prevent_initial_call=True,
     )
-    def on_size(asked: dict[str, Any] | None) -> tuple[Any, ...]:
+    def on_size(asked: Json | None) -> Json:
         if not asked:
-            return (no_update,) * 4
+            return {}
         try:
-            topology = topology_from_json(asked["topology"])
+            topology = topology_of(asked["topology"])
             found = sizing(topology, read_request(asked["request"]))
         except CclError:
             found = None  # the assessment says what is wrong
-        return sizing_summary(found), *chip(found)
+        content, look, title = chip(found)
+        return {"sizing": sizing_summary(found), "chip": content, "look": look, "title": title}
 
 
 def _options(app: Dash) -> None:
@@ -225,11 +229,7 @@ def _options(app: Dash) -> None:
         State(ids.SKETCH, "data"),
     )
     def on_formulation(
-        name: str,
-        _reset: int | None,
-        _remedy: int | None,
-        kept: dict[str, Any] | None,
-        sketches: dict[str, Any] | None,
+        name: str, _reset: int | None, _remedy: int | None, kept: Json | None, sketches: Json | None
     ) -> Any:
         if ctx.triggered_id == ids.OPTIONS_RESET:
             return option_form(name, {})
@@ -245,7 +245,7 @@ def _options(app: Dash) -> None:
         prevent_initial_call=True,
     )
     def on_option(
-        _values: list[Any], _flags: list[Any], kept: dict[str, Any] | None, name: str
+        _values: list[Any], _flags: list[Any], kept: Json | None, name: str
     ) -> tuple[Any, str]:
         rows = [row for group in ctx.inputs_list for row in group]
         given = {

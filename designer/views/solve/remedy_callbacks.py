@@ -2,40 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, no_update
+from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx
 
 from designer.shell import ids
+from designer.shell.request import Json, callback
 
 
 def register(app: Dash) -> None:
     """Wire the remedies."""
 
-    @app.callback(
-        Output(ids.OPTIONS, "data", allow_duplicate=True),
-        Output(ids.CHUNKS, "value", allow_duplicate=True),
-        Output(ids.FORMULATION, "value"),
-        Output(ids.REMEDY, "data"),
-        Input({"remedy": ALL, "value": ALL}, "n_clicks"),
-        State(ids.OPTIONS, "data"),
-        State(ids.REMEDY, "data"),
+    @callback(
+        app,
+        output={
+            "options": Output(ids.OPTIONS, "data", allow_duplicate=True),
+            "chunks": Output(ids.CHUNKS, "value", allow_duplicate=True),
+            "formulation": Output(ids.FORMULATION, "value"),
+            "remedy": Output(ids.REMEDY, "data"),
+        },
+        inputs={"clicks": Input({"remedy": ALL, "value": ALL}, "n_clicks")},
+        state={"options": State(ids.OPTIONS, "data"), "count": State(ids.REMEDY, "data")},
         prevent_initial_call=True,
     )
-    def on_remedy(
-        clicks: list[int | None], options: dict[str, Any] | None, count: int | None
-    ) -> tuple[Any, ...]:
+    def on_remedy(clicks: list[int | None], options: Json | None, count: int | None) -> Json:
         if not any(clicks) or not ctx.triggered_id:
-            return (no_update,) * 4
+            return {}
         what, value = ctx.triggered_id["remedy"], ctx.triggered_id["value"]
         changed = (count or 0) + 1
         if what == "chunks":
-            return no_update, value, no_update, changed
+            return {"chunks": value, "remedy": changed}
         if what == "formulation":
-            return no_update, no_update, value, changed
+            return {"formulation": value, "remedy": changed}
         name, _, option = what.partition(".")
         kept = options or {}
-        return {**kept, name: {**kept.get(name, {}), option: value}}, no_update, no_update, changed
+        return {"options": {**kept, name: {**kept.get(name, {}), option: value}}, "remedy": changed}
 
     app.clientside_callback(
         ClientsideFunction("topoloom", "solveAgain"),

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dash_mantine_components as dmc
-from dash import ALL, Dash, Input, Output, State, ctx, dcc, html, no_update
+from dash import ALL, Dash, Input, Output, State, ctx, dcc, html
 
 from ccl import text
 from ccl.bound import Bound, Cut, Path
@@ -18,7 +18,7 @@ from ccl.result import Result, Status, Stop
 from ccl.topology import Topology
 from designer.shell import ids, markup
 from designer.shell.markup import COLLECTIVE_LABELS, attributes, heading, icon
-from designer.shell.request import same_question
+from designer.shell.request import Json, callback, same_question
 from formulations import available
 from formulations.analyses.chunk_counts import chunks_per_shard
 from widgets.charts.load import MOST_ROWS, ROWS, link_load_figure
@@ -31,7 +31,7 @@ STOPPED = "stopped, and the best schedule is kept"
 """What the page says of a solve that the user has ended."""
 
 
-def summary_of(result: Result) -> dict[str, Any]:
+def summary_of(result: Result) -> Json:
     """Return what the page shows of a result, as plain values."""
     busiest = max(result.timeline.link_busy.values(), default=0.0)
     return {
@@ -70,7 +70,7 @@ def _pieces(result: Result) -> int:
     return chunks_per_shard(result) if sent_whole and not custom else 1
 
 
-def bounds_to_json(bounds: Sequence[Bound], topology: Topology) -> list[dict[str, Any]]:
+def bounds_to_json(bounds: Sequence[Bound], topology: Topology) -> list[Json]:
     """Return bounds as plain values: those that hold for every plan come first, as given."""
     return [
         {
@@ -97,7 +97,7 @@ def _where(bound: Bound, topology: Topology) -> str:
     return bound.reference if bound.witness is None else cut_words(bound.witness, topology)
 
 
-def cut_of(bound: Mapping[str, Any]) -> dict[str, Any]:
+def cut_of(bound: Mapping[str, Any]) -> Json:
     """Return the cut that proves a bound, as the canvas draws it."""
     name = "Bottleneck cut" if bound["kind"] == "cut" else BOUND_LABELS[bound["kind"]]
     plans = " for whole chunks" if bound["whole_chunks"] else ""
@@ -127,9 +127,9 @@ def cut_on_canvas(bounds: Sequence[Mapping[str, Any]], choice: str | int | None)
     return choice if isinstance(choice, int) and choice in drawable else None
 
 
-def rate_cut(best: Mapping[str, Any] | None, choice: str | int | None) -> dict[str, Any] | None:
+def rate_cut(best: Mapping[str, Any] | None, choice: str | int | None) -> Json | None:
     """Return the cut of the best rate that is on the canvas, if it is one of these."""
-    cuts: Sequence[dict[str, Any]] = (best or {}).get("cuts", ())
+    cuts: Sequence[Json] = (best or {}).get("cuts", ())
     names = {f"cut{i}": each for i, each in enumerate(cuts)}
     return names.get("cut0" if choice == "auto" else str(choice))
 
@@ -373,46 +373,54 @@ def register(app: Dash) -> None:
 
 
 def _schedule(app: Dash) -> None:
-    @app.callback(
-        Output(ids.SCHEDULE, "children"),
-        Output(ids.TROUBLE, "children"),
-        Output(ids.SOLVE, "disabled"),
-        Input(ids.SUMMARY, "data"),
-        Input(ids.CANVAS, "stale"),
-        Input(ids.REQUEST, "data"),
-        Input(ids.ASSESSMENT, "data"),
-        Input(ids.JOB, "data"),
+    @callback(
+        app,
+        output={
+            "schedule": Output(ids.SCHEDULE, "children"),
+            "trouble": Output(ids.TROUBLE, "children"),
+            "solve_disabled": Output(ids.SOLVE, "disabled"),
+        },
+        inputs={
+            "summary": Input(ids.SUMMARY, "data"),
+            "stale": Input(ids.CANVAS, "stale"),
+            "request": Input(ids.REQUEST, "data"),
+            "known": Input(ids.ASSESSMENT, "data"),
+            "job": Input(ids.JOB, "data"),
+        },
     )
     def on_summary(
-        summary: dict[str, Any] | None,
+        summary: Json | None,
         stale: bool | None,
-        request: dict[str, Any] | None,
-        known: dict[str, Any] | None,
-        job: dict[str, Any] | None,
-    ) -> tuple[Any, Any, bool]:
+        request: Json | None,
+        known: Json | None,
+        job: Json | None,
+    ) -> Json:
         wrong = (known or {}).get("trouble")
         asked_else = "" if same_question(summary, request) else "what is asked"
         changed = "the drawing" if stale else asked_else
-        return (
-            schedule_panel(summary, stale=changed, solving=bool(job)),
-            trouble(wrong),
-            bool(wrong),
-        )
+        return {
+            "schedule": schedule_panel(summary, stale=changed, solving=bool(job)),
+            "trouble": trouble(wrong),
+            "solve_disabled": bool(wrong),
+        }
 
 
 def _bounds(app: Dash) -> None:
-    @app.callback(
-        Output(ids.BOUNDS, "children"),
-        Output(ids.CANVAS, "cuts"),
-        Input(ids.ASSESSMENT, "data"),
-        Input(ids.SUMMARY, "data"),
-        Input(ids.CUT, "data"),
-        Input(ids.CANVAS, "stale"),
-        Input(ids.OPTIMUM, "data"),
-        State(ids.REQUEST, "data"),
+    @callback(
+        app,
+        output={"bounds": Output(ids.BOUNDS, "children"), "cuts": Output(ids.CANVAS, "cuts")},
+        inputs={
+            "known": Input(ids.ASSESSMENT, "data"),
+            "summary": Input(ids.SUMMARY, "data"),
+            "choice": Input(ids.CUT, "data"),
+            "stale": Input(ids.CANVAS, "stale"),
+            "best": Input(ids.OPTIMUM, "data"),
+        },
+        state={"request": State(ids.REQUEST, "data")},
     )
-    def on_bounds(*given: Any) -> tuple[Any, list[dict[str, Any]]]:
-        known, summary, choice, stale, best, request = given
+    def on_bounds(
+        *, known: Any, summary: Any, choice: Any, stale: Any, best: Any, request: Any
+    ) -> Json:
         fresh = summary if not stale and same_question(summary, request) else None
         bounds = bounds_summary(known, fresh)
         shown = cut_on_canvas(bounds, choice)
@@ -424,52 +432,67 @@ def _bounds(app: Dash) -> None:
         panel = bounds_panel(
             bounds, makespan=makespan, shown=shown, hint=(known or {}).get("hint", "")
         )
-        return panel, cuts
+        return {"bounds": panel, "cuts": cuts}
 
-    @app.callback(
-        Output(ids.CUT, "data"),
-        Output(ids.CANVAS, "selection", allow_duplicate=True),
-        Input({"bound": ALL}, "n_clicks"),
-        State({"bound": ALL}, "aria-pressed"),
-        State(ids.ASSESSMENT, "data"),
-        State(ids.SUMMARY, "data"),
-        State(ids.CANVAS, "stale"),
-        State(ids.REQUEST, "data"),
+    @callback(
+        app,
+        output={
+            "cut": Output(ids.CUT, "data"),
+            "selection": Output(ids.CANVAS, "selection", allow_duplicate=True),
+        },
+        inputs={"clicks": Input({"bound": ALL}, "n_clicks")},
+        state={
+            "bound_aria_pressed": State({"bound": ALL}, "aria-pressed"),
+            "known": State(ids.ASSESSMENT, "data"),
+            "summary": State(ids.SUMMARY, "data"),
+            "stale": State(ids.CANVAS, "stale"),
+            "request": State(ids.REQUEST, "data"),
+        },
         prevent_initial_call=True,
     )
-    def on_bound(clicks: list[int | None], _pressed: list[str], *given: Any) -> tuple[Any, Any]:
+    def on_bound(
+        clicks: list[int | None], known: Any, summary: Any, stale: Any, request: Any, **_: Any
+    ) -> Json:
         if not any(clicks) or not ctx.triggered_id:
-            return no_update, no_update
+            return {}
         number = ctx.triggered_id["bound"]
         states = {row["id"]["bound"]: row.get("value") for row in ctx.states_list[0]}
-        known, summary, stale, request = given
         fresh = summary if not stale and same_question(summary, request) else None
         bounds = bounds_summary(known, fresh)
         path = bounds[number]["path"] if number < len(bounds) else None
         if path:
-            return None, {"devices": path, "links": [], "hosts": []}
-        return (None if states.get(number) == "true" else number), no_update
+            return {"cut": None, "selection": {"devices": path, "links": [], "hosts": []}}
+        return {"cut": (None if states.get(number) == "true" else number)}
 
 
 def _charts(app: Dash) -> None:
-    @app.callback(
-        Output(ids.LOAD, "figure"),
-        Output(ids.LOAD, "style"),
-        Output(ids.LOAD_BOX, "hidden"),
-        Output(ids.LOAD_ALL, "children"),
-        Output(ids.LOAD_ALL, "style"),
-        Input(ids.LOAD_DATA, "data"),
-        Input(ids.SCHEME_NOW, "data"),
-        Input(ids.LOAD_ALL, "n_clicks"),
+    @callback(
+        app,
+        output={
+            "load_figure": Output(ids.LOAD, "figure"),
+            "load_style": Output(ids.LOAD, "style"),
+            "load_box_hidden": Output(ids.LOAD_BOX, "hidden"),
+            "load_all_children": Output(ids.LOAD_ALL, "children"),
+            "load_all_style": Output(ids.LOAD_ALL, "style"),
+        },
+        inputs={
+            "load": Input(ids.LOAD_DATA, "data"),
+            "scheme": Input(ids.SCHEME_NOW, "data"),
+            "clicks": Input(ids.LOAD_ALL, "n_clicks"),
+        },
     )
-    def on_load(
-        load: dict[str, Any] | None, scheme: str | None, clicks: int | None
-    ) -> tuple[Any, ...]:
+    def on_load(load: Json | None, scheme: str | None, clicks: int | None) -> Json:
         if not load or not load["links"]:
-            return no_update, no_update, True, no_update, no_update
+            return {"load_box_hidden": True}
         links = len(load["links"])
         all_of_them = bool(clicks and clicks % 2)
         figure = link_load_figure(load, scheme, rows=MOST_ROWS if all_of_them else ROWS)
         label = f"First {ROWS}" if all_of_them else f"All {min(links, MOST_ROWS)}"
         height = {"height": figure.layout.height}
-        return figure, height, False, label, {} if links > ROWS else {"display": "none"}
+        return {
+            "load_figure": figure,
+            "load_style": height,
+            "load_box_hidden": False,
+            "load_all_children": label,
+            "load_all_style": {} if links > ROWS else {"display": "none"},
+        }

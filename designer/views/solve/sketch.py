@@ -15,8 +15,8 @@ from typing import Any
 from ccl import text
 from ccl.errors import CclError, ProblemError
 from ccl.serialization.sketches import Pair, Sketch, sketch_from_json, sketch_to_json
-from ccl.serialization.topoloom import topology_from_json
 from ccl.topology import Topology
+from designer.server.sessions import topology_of
 from designer.shell.request import problem_of, read_request
 from formulations import default_sketch, formulation, option_fields
 
@@ -173,7 +173,7 @@ def after(
         The sketch, None where it is the derived one, and why picks changed nothing.
     """
     now = None if value is None else dict(value)
-    made = topology_from_json(topology)
+    made = topology_of(topology)
     refused = []
     for each in picks:
         begun = base if now is None else now
@@ -201,7 +201,7 @@ def typed(value: Plain, base: Plain, form: Mapping[str, Any], topology: Json) ->
         base if value is None else value,
         switches=form.get("switches") or "all",
         offsets=form.get("offsets") or "",
-        topology=topology_from_json(topology),
+        topology=topology_of(topology),
     )
     return _own(changed, base)
 
@@ -344,11 +344,7 @@ def sketch_marks(value: Plain, *, drawing: bool) -> Json | None:
     relays: dict[str, int] = {}
     for _, relay in sketch.relays:
         relays[relay] = relays.get(relay, 0) + 1
-    return {
-        "drawing": drawing,
-        "off": [list(ends) for ends in sketch.without],
-        "relays": relays,
-    }
+    return {"drawing": drawing, "off": [list(ends) for ends in sketch.without], "relays": relays}
 
 
 def _made(value: Plain) -> Sketch:

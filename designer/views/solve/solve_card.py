@@ -17,7 +17,7 @@ from designer.server.sessions import key_of, sealed, visitor
 from designer.shell import ids
 from designer.shell import request as commands
 from designer.shell.markup import attributes, icon, note
-from designer.shell.request import problem_of, read_request
+from designer.shell.request import Json, callback, plan, problem_of, read_request
 from designer.views.solve import assess
 from designer.views.solve.assess import fault
 from widgets import GapChart
@@ -134,41 +134,42 @@ def register(app: Dash, jobs: Jobs) -> None:
 
 
 def _start(app: Dash, jobs: Jobs) -> None:
-    @app.callback(
-        Output(ids.JOB, "data"),
-        commands.notes(),
-        Output(ids.CUT, "data", allow_duplicate=True),
-        Output(ids.GAP_PLOT, "course", allow_duplicate=True),
-        Output(ids.PROGRESS, "children", allow_duplicate=True),
-        Output(ids.FAULT, "children", allow_duplicate=True),
-        Input(ids.SOLVE, "n_clicks"),
-        State(ids.CANVAS, "drawing"),
-        State(ids.REQUEST, "data"),
-        State(ids.JOB, "data"),
+    @callback(
+        app,
+        output={
+            "job": Output(ids.JOB, "data"),
+            "notes": commands.notes(),
+            "cut": Output(ids.CUT, "data", allow_duplicate=True),
+            "course": Output(ids.GAP_PLOT, "course", allow_duplicate=True),
+            "progress": Output(ids.PROGRESS, "children", allow_duplicate=True),
+            "fault": Output(ids.FAULT, "children", allow_duplicate=True),
+        },
+        inputs={"clicks": Input(ids.SOLVE, "n_clicks")},
+        state={
+            "drawing": State(ids.CANVAS, "drawing"),
+            "asked": State(ids.REQUEST, "data"),
+            "job": State(ids.JOB, "data"),
+        },
         running=[(Output(ids.SOLVE, "loading"), True, False)],
         prevent_initial_call=True,
     )
-    def on_solve(
-        _clicks: int, drawing: dict[str, Any], asked: dict[str, Any], job: dict[str, Any] | None
-    ) -> tuple[Any, ...]:
-        nothing = (no_update,) * 6
+    def on_solve(drawing: Json, asked: Json, job: Json | None, **_: Any) -> Json:
         if jobs.running(key_of(job)):
-            return nothing
+            return {}
         try:
             request = read_request(asked)
             problem = problem_of(drawing["topology"], request)
             key = jobs.start(problem, request, question=asked, owner=visitor())
         except CclError as error:
-            return (None, note(str(error), title="Cannot solve"), *nothing[2:])
+            return {"job": None, "notes": note(str(error), title="Cannot solve")}
         nothing_yet = course((), seconds=0.0, running=True)
-        return (
-            {"key": sealed(key), "found": 0},
-            no_update,
-            "auto",
-            nothing_yet,
-            starting(),
-            None,
-        )
+        return {
+            "job": {"key": sealed(key), "found": 0},
+            "cut": "auto",
+            "course": nothing_yet,
+            "progress": starting(),
+            "fault": None,
+        }
 
 
 def _cancel(app: Dash, jobs: Jobs) -> None:
@@ -179,30 +180,29 @@ def _cancel(app: Dash, jobs: Jobs) -> None:
         State(ids.JOB, "data"),
         prevent_initial_call=True,
     )
-    def on_cancel(cancel: int | None, accept: int | None, job: dict[str, Any] | None) -> Any:
+    def on_cancel(cancel: int | None, accept: int | None, job: Json | None) -> Any:
         if (cancel or accept) and job:
             jobs.cancel(key_of(job))
         return no_update
 
 
 def _clear(app: Dash, jobs: Jobs) -> None:
-    @app.callback(
-        Output(ids.JOB, "data", allow_duplicate=True),
-        Output(ids.CANVAS, "scene", allow_duplicate=True),
-        Output(ids.SUMMARY, "data", allow_duplicate=True),
-        Output(ids.LOAD_DATA, "data", allow_duplicate=True),
-        Output(ids.RESULT, "data", allow_duplicate=True),
-        Output(ids.GAP_PLOT, "course", allow_duplicate=True),
-        Output(ids.FAULT, "children", allow_duplicate=True),
-        Input(ids.OTHER, "data"),
-        State(ids.JOB, "data"),
+    @callback(
+        app,
+        output={
+            "job": Output(ids.JOB, "data", allow_duplicate=True),
+            **plan(),
+            "fault": Output(ids.FAULT, "children", allow_duplicate=True),
+        },
+        inputs={"other": Input(ids.OTHER, "data")},
+        state={"job": State(ids.JOB, "data")},
         prevent_initial_call=True,
     )
-    def on_other(_n: int, job: dict[str, Any] | None) -> tuple[Any, ...]:
+    def on_other(job: Json | None, **_: Any) -> Json:
         """Take away the plan of the cluster before, and end the solve that looks for one."""
         if job:
             jobs.cancel(key_of(job))
-        return (None,) * 7
+        return dict.fromkeys(("job", "fault", *plan()))
 
 
 def _watch(app: Dash, jobs: Jobs) -> None:
@@ -214,48 +214,42 @@ def _watch(app: Dash, jobs: Jobs) -> None:
         State(ids.BUSY, "data"),
     )
 
-    @app.callback(
-        Output(ids.PROGRESS, "children"),
-        Output(ids.GAP_PLOT, "course"),
-        Output(ids.FAULT, "children"),
-        Output(ids.JOB, "data", allow_duplicate=True),
-        Output(ids.CANVAS, "scene"),
-        Output(ids.SUMMARY, "data"),
-        Output(ids.LOAD_DATA, "data"),
-        Output(ids.RESULT, "data"),
-        commands.notes(),
-        Input(ids.BEAT, "data"),
-        State(ids.JOB, "data"),
-        State(ids.SUMMARY, "data"),
+    @callback(
+        app,
+        output={
+            "progress": Output(ids.PROGRESS, "children"),
+            "fault": Output(ids.FAULT, "children"),
+            "job": Output(ids.JOB, "data", allow_duplicate=True),
+            **plan(),
+            "notes": commands.notes(),
+        },
+        inputs={"beat": Input(ids.BEAT, "data")},
+        state={"job": State(ids.JOB, "data"), "summary": State(ids.SUMMARY, "data")},
         running=[(Output(ids.BUSY, "data"), True, False)],
         prevent_initial_call=True,
     )
-    def on_beat(
-        _n: int, job: dict[str, Any] | None, summary: dict[str, Any] | None
-    ) -> tuple[Any, ...]:
-        nothing = (no_update,) * 9
+    def on_beat(job: Json | None, summary: Json | None, **_: Any) -> Json:
         if not job:
-            return nothing
+            return {}
         key = key_of(job) or ""
         question = jobs.question(key)
         try:
             state = jobs.state(key)
         except CclError as error:
             asked = read_request(question)
-            return (*nothing[:2], fault(error, asked.formulation), None, *nothing[4:])
+            return {"fault": fault(error, asked.formulation), "job": None}
         if state is None:
-            return (*nothing[:3], None, *nothing[4:8], note(GONE, title="The solve is gone"))
+            return {"job": None, "notes": note(GONE, title="The solve is gone")}
         answer = assess.answer(
             state, question, seen=job["found"] if summary else 0, series=job["key"]
         )
-        return (
-            running(state, limit=(question or {}).get("time_limit")),
-            course(state.points, seconds=state.clock, running=state.running),
-            no_update,
-            answer.job(job["key"]) if answer.news or not state.running else no_update,
-            answer.scene or no_update,
-            answer.summary or no_update,
-            answer.load or no_update,
-            answer.document or no_update,
-            note(answer.remark, "plain") if answer.remark else no_update,
-        )
+        return {
+            "progress": running(state, limit=(question or {}).get("time_limit")),
+            "course": course(state.points, seconds=state.clock, running=state.running),
+            "job": answer.job(job["key"]) if answer.news or not state.running else no_update,
+            "scene": answer.scene or no_update,
+            "summary": answer.summary or no_update,
+            "load": answer.load or no_update,
+            "result": answer.document or no_update,
+            "notes": note(answer.remark, "plain") if answer.remark else no_update,
+        }

@@ -5,9 +5,7 @@ The trees of a forest: choosing a root, turning pages, drawing one.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
 import dash_mantine_components as dmc
@@ -18,8 +16,10 @@ from ccl.errors import CclError
 from ccl.plans import Forest
 from ccl.serialization.topoloom import plan_from_json, topology_from_json
 from ccl.topology import Topology
+from designer.server.sessions import once
 from designer.shell import ids
 from designer.shell.markup import attributes, heading, icon
+from designer.shell.request import callback
 from designer.views.solve.live_card import layer
 from widgets.view_model.classes import Half, Route, roots, routes, tree_marks, weight_words
 
@@ -83,35 +83,13 @@ def _turn(picture: str, title: str, by: int) -> dmc.ActionIcon:
 
 
 def forest_of(document: Json | None) -> tuple[Forest, Topology] | None:
-    """Return the forest of a result's document with its topology, None where there is none.
-
-    The last ones stay at hand, since every turn of a page asks again.
-    """
+    """Return the forest of a result's document with its topology, None where there is none."""
     if not document or document.get("plan", {}).get("plan") != "forest":
         return None
-    return _forest(Frozen(document))
+    return once(_forest, document)
 
 
-class Frozen:
-    """A document that can be a key: equal to others with the same text."""
-
-    def __init__(self, document: Json) -> None:
-        self.document = document
-        parts = (document["problem"]["topology"], document["plan"])
-        self.digest = hashlib.sha256(repr(parts).encode()).hexdigest()
-
-    def __hash__(self) -> int:
-        """Equal for equal documents."""
-        return hash(self.digest)
-
-    def __eq__(self, other: object) -> bool:
-        """Whether the other has the same plan on the same topology."""
-        return isinstance(other, Frozen) and self.digest == other.digest
-
-
-@lru_cache(maxsize=4)
-def _forest(frozen: Frozen) -> tuple[Forest, Topology] | None:
-    document = frozen.document
+def _forest(document: Json) -> tuple[Forest, Topology] | None:
     try:
         topology = topology_from_json(document["problem"]["topology"])
         plan = plan_from_json(document["plan"], topology)
@@ -173,43 +151,62 @@ def _facts(forest: Forest, way: Route, topology: Topology, *, half: Half) -> Any
 def register(app: Dash) -> None:
     """Wire the card of the trees."""
 
-    @app.callback(
-        Output(ids.TREES_BOX, "hidden"),
-        Output(ids.TREE_ROOT, "data"),
-        Output(ids.TREE_ROOT, "value"),
-        Output(ids.TREE_HALF, "style"),
-        Output(ids.LAYER, "data", allow_duplicate=True),
-        Input(ids.RESULT, "data"),
-        Input(ids.CANVAS, "stale"),
-        State(ids.LAYER, "data"),
+    @callback(
+        app,
+        output={
+            "trees_box_hidden": Output(ids.TREES_BOX, "hidden"),
+            "tree_root": Output(ids.TREE_ROOT, "data"),
+            "tree_root_value": Output(ids.TREE_ROOT, "value"),
+            "tree_half_style": Output(ids.TREE_HALF, "style"),
+            "layer": Output(ids.LAYER, "data", allow_duplicate=True),
+        },
+        inputs={"document": Input(ids.RESULT, "data"), "stale": Input(ids.CANVAS, "stale")},
+        state={"layer": State(ids.LAYER, "data")},
         prevent_initial_call=True,
     )
-    def on_result(document: dict[str, Any] | None, stale: bool | None, layer: str) -> Any:
+    def on_result(
+        document: dict[str, Any] | None, stale: bool | None, layer: str
+    ) -> dict[str, Any]:
         found = None if stale else forest_of(document)
         if found is None:
-            return True, [], None, no_update, "" if layer == "tree" else no_update
+            return {
+                "trees_box_hidden": True,
+                "tree_root": [],
+                "tree_root_value": None,
+                "layer": "" if layer == "tree" else no_update,
+            }
         choices = root_choices(*found)
         halves = {} if found[0].spread else {"display": "none"}
-        return False, choices, choices[0]["value"], halves, no_update
+        return {
+            "trees_box_hidden": False,
+            "tree_root": choices,
+            "tree_root_value": choices[0]["value"],
+            "tree_half_style": halves,
+        }
 
-    @app.callback(
-        Output(ids.TREE, "data"),
-        Output(ids.TREE_PLACE, "children"),
-        Output(ids.TREE_FACTS, "children"),
-        Output(ids.TREE_NUMBER, "data"),
-        Output(ids.LAYER, "data", allow_duplicate=True),
-        Input(ids.TREE_ROOT, "value"),
-        Input({"tree-turn": ALL}, "n_clicks"),
-        Input(ids.TREE_HALF, "value"),
-        State(ids.TREE_NUMBER, "data"),
-        State(ids.RESULT, "data"),
+    @callback(
+        app,
+        output={
+            "tree": Output(ids.TREE, "data"),
+            "tree_place": Output(ids.TREE_PLACE, "children"),
+            "tree_facts": Output(ids.TREE_FACTS, "children"),
+            "tree_number": Output(ids.TREE_NUMBER, "data"),
+            "layer": Output(ids.LAYER, "data", allow_duplicate=True),
+        },
+        inputs={
+            "root": Input(ids.TREE_ROOT, "value"),
+            "clicks": Input({"tree-turn": ALL}, "n_clicks"),
+            "half": Input(ids.TREE_HALF, "value"),
+        },
+        state={"number": State(ids.TREE_NUMBER, "data"), "document": State(ids.RESULT, "data")},
         prevent_initial_call=True,
     )
-    def on_turn(root: str | None, *given: Any) -> Any:
-        _clicks, half, number, document = given
+    def on_turn(
+        root: str | None, half: Any, number: Any, document: Any, **_: Any
+    ) -> dict[str, Any]:
         found = forest_of(document)
         if found is None or root is None:
-            return None, "", None, 0, no_update
+            return {"tree": None, "tree_place": "", "tree_facts": None, "tree_number": 0}
         asked = ctx.triggered_id
         turned = isinstance(asked, dict)
         at = (number or 0) + asked["tree-turn"] if turned else number or 0
@@ -217,4 +214,10 @@ def register(app: Dash) -> None:
             *found, rank=int(root), number=0 if asked == ids.TREE_ROOT else at, half=half
         )
         # Whoever turns a page wants to see it.
-        return marks, place, facts, at, "tree" if turned else no_update
+        return {
+            "tree": marks,
+            "tree_place": place,
+            "tree_facts": facts,
+            "tree_number": at,
+            "layer": "tree" if turned else no_update,
+        }

@@ -18,6 +18,7 @@ from ccl.errors import CclError
 from ccl.serialization.quantity import format_size
 from designer.shell import ids
 from designer.shell.markup import attributes, note
+from designer.shell.request import Json, callback
 from designer.views.draw import import_card
 from designer.views.sweeps import page
 from designer.views.sweeps.shelf import Shelf
@@ -201,30 +202,40 @@ def register(app: Dash, shelf: Shelf) -> None:
 
 
 def _choose(app: Dash, shelf: Shelf) -> None:
-    @app.callback(
-        Output({"sweep-names": ALL}, "data"),
-        Output({"sweep-names": ALL}, "value"),
-        Output(ids.SWEEP_STAMP, "data"),
-        Output(ids.SWEEP_STATUS, "children"),
-        Input(ids.SWEEP_NAME, "value"),
-        Input(ids.SWEEP_TICK, "n_intervals"),
-        Input(ids.VIEW, "value"),
-        State(ids.SWEEP_STAMP, "data"),
+    @callback(
+        app,
+        output={
+            "names": Output({"sweep-names": ALL}, "data"),
+            "names_value": Output({"sweep-names": ALL}, "value"),
+            "stamp": Output(ids.SWEEP_STAMP, "data"),
+            "status": Output(ids.SWEEP_STATUS, "children"),
+        },
+        inputs={
+            "name": Input(ids.SWEEP_NAME, "value"),
+            "tick_n_intervals": Input(ids.SWEEP_TICK, "n_intervals"),
+            "view": Input(ids.VIEW, "value"),
+        },
+        state={"stamp": State(ids.SWEEP_STAMP, "data")},
     )
-    def on_sweep(name: str, _tick: int | None, view: str, stamp: Any) -> tuple[Any, ...]:
+    def on_sweep(name: str, view: str, stamp: Any, **_: Any) -> Json:
         nothing: list[Any] = [no_update] * len(page.FIELDS)
         if view != page.NAME:
-            return nothing, nothing, no_update, no_update
+            return {"names": nothing, "names_value": nothing}
         try:
             found = shelf.found(name)
         except CclError as error:
-            return nothing, nothing, no_update, text.sentence(str(error))
+            return {"names": nothing, "names_value": nothing, "status": text.sentence(str(error))}
         if stamp == [name, found.stamp]:
-            return nothing, nothing, no_update, no_update
+            return {"names": nothing, "names_value": nothing}
         names = [values(found.rows, field.removesuffix("s")) for field in page.FIELDS]
         known = bool(stamp) and stamp[0] == name
         fresh: list[Any] = nothing if known else [[] for _ in page.FIELDS]
-        return names, fresh, [name, found.stamp], page.status(found)
+        return {
+            "names": names,
+            "names_value": fresh,
+            "stamp": [name, found.stamp],
+            "status": page.status(found),
+        }
 
     app.clientside_callback(
         """(presses, now) => {
@@ -252,50 +263,58 @@ def _choose(app: Dash, shelf: Shelf) -> None:
 
 
 def _look(app: Dash, shelf: Shelf) -> None:
-    @app.callback(
-        Output(ids.SWEEP_TABLE, "children"),
-        Output(ids.SWEEP_PLOT, "figure"),
-        Output(ids.SWEEP_NOTE, "children"),
-        Input(ids.SWEEP_CHOICE, "data"),
-        Input(ids.SWEEP_STAMP, "data"),
-        Input(ids.SWEEP_QUANTITY, "value"),
-        Input(ids.SWEEP_OVER, "value"),
-        Input(ids.SCHEME_NOW, "data"),
+    @callback(
+        app,
+        output={
+            "table": Output(ids.SWEEP_TABLE, "children"),
+            "plot_figure": Output(ids.SWEEP_PLOT, "figure"),
+            "note": Output(ids.SWEEP_NOTE, "children"),
+        },
+        inputs={
+            "choice": Input(ids.SWEEP_CHOICE, "data"),
+            "stamp": Input(ids.SWEEP_STAMP, "data"),
+            "quantity": Input(ids.SWEEP_QUANTITY, "value"),
+            "over": Input(ids.SWEEP_OVER, "value"),
+            "scheme": Input(ids.SCHEME_NOW, "data"),
+        },
         prevent_initial_call=True,
     )
-    def on_choice(
-        choice: Any, stamp: Any, quantity: Any, over: Any, scheme: str | None
-    ) -> tuple[Any, ...]:
+    def on_choice(choice: Any, stamp: Any, quantity: Any, over: Any, scheme: str | None) -> Json:
         if not stamp:
-            return no_update, no_update, no_update
+            return {}
         asked = read_choice(choice)
         try:
             rows = chosen(shelf.found(stamp[0]).rows, asked)
         except CclError as error:
-            return no_update, no_update, text.sentence(str(error))
+            return {"note": text.sentence(str(error))}
         lines = lines_of(rows, over=over, quantity=quantity)
         figure = sweep_figure(lines, over=over, quantity=quantity, scheme=scheme)
         more = len(lines) - MOST_LINES
         note_ = f"The first {MOST_LINES} of {len(lines)} lines; filter to see others."
-        return table(rows, asked), figure, note_ if more > 0 else None
+        return {
+            "table": table(rows, asked),
+            "plot_figure": figure,
+            "note": note_ if more > 0 else None,
+        }
 
 
 def _open(app: Dash, shelf: Shelf) -> None:
-    @app.callback(
+    @callback(
+        app,
         output=import_card.outputs(),
         inputs={"clicks": Input({"sweep-open": ALL}, "n_clicks")},
         state={"stamp": State(ids.SWEEP_STAMP, "data"), "job": State(ids.JOB, "data")},
         prevent_initial_call=True,
     )
-    def on_open(clicks: list[int | None], stamp: Any, job: Any) -> dict[str, Any]:
+    def on_open(clicks: list[int | None], stamp: Any, job: Any) -> Json:
         if not (any(clicks) and ctx.triggered_id and stamp):
-            return import_card.filled({})
+            return {}
         if job:
-            return import_card.filled({"notes": note(import_card.BUSY)})
-        return import_card.filled(opened(shelf, stamp[0], ctx.triggered_id["sweep-open"]))
+            return {"notes": note(import_card.BUSY)}
+        return opened(shelf, stamp[0], ctx.triggered_id["sweep-open"])
 
 
-def opened(shelf: Shelf, name: str, task: str) -> dict[str, Any]:
+def opened(shelf: Shelf, name: str, task: str) -> Json:
     """Return what changes on the page when the row of a task is opened on the canvas."""
     try:
         result = shelf.result(name, task)

@@ -26,8 +26,8 @@ import numpy as np
 from ccl import text
 from ccl.errors import CclError
 from ccl.problem import Problem
-from ccl.serialization.topoloom import topology_from_json
 from ccl.topology import Topology
+from designer.server.sessions import topology_of
 from designer.shell.request import problem_of, read_request
 from designer.views.draw.files import drawing_of
 from designer.views.solve.live import MOST_PAIRS, cut_summary
@@ -139,7 +139,7 @@ def today(drawing: Given, request: Given | None) -> Json:
     CclError
         If the drawing is no topology.
     """
-    topology = topology_from_json(dict(drawing["topology"]))
+    topology = topology_of(drawing["topology"])
     origin = origin_of(topology)
     return {
         "signature": signature(drawing, request),
@@ -192,7 +192,7 @@ def standing(drawing: Given, request: Given | None, before: Given, values: Given
     CclError
         If there is no such cluster.
     """
-    topology = topology_from_json(dict(drawing["topology"]))
+    topology = topology_of(drawing["topology"])
     origin = read_origin(before["origin"]) if before.get("origin") else None
     change = change_of(values)
     made = changed(topology, change, origin)
@@ -211,12 +211,7 @@ def redrawn(drawing: Given, topology: Topology) -> Json:
 
 
 def answer(
-    drawing: Given,
-    request: Given | None,
-    before: Given,
-    values: Given,
-    *,
-    shown: int | None = None,
+    drawing: Given, request: Given | None, before: Given, values: Given, *, shown: int | None = None
 ) -> Json:
     """Return what becomes of the cluster with its knobs moved.
 

@@ -282,12 +282,7 @@ def marks(study: str, row: Json, hosts: Mapping[str, str | None]) -> Json:
 
 
 def _group(
-    kind: str,
-    members: list[list[str]],
-    hosts: Mapping[str, str | None],
-    *,
-    heat: float,
-    label: str,
+    kind: str, members: list[list[str]], hosts: Mapping[str, str | None], *, heat: float, label: str
 ) -> dict[str, Any]:
     links = (
         [list(ends) for pair in members for ends in (pair, pair[::-1])] if kind == "link" else []

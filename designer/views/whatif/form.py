@@ -33,11 +33,11 @@ from dash import (
 
 from ccl.errors import CclError
 from ccl.serialization.quantity import KINDS, parse_size
-from ccl.serialization.topoloom import topology_from_json
-from designer.server.sessions import visitor
+from designer.server.sessions import topology_of, visitor
 from designer.shell import ids
 from designer.shell import request as commands
 from designer.shell.markup import LINK_QUANTITIES, attributes, note
+from designer.shell.request import Json, callback
 from designer.views.solve.live import Newest
 from designer.views.whatif import answering, limits_card, page, study_callbacks
 from designer.views.whatif.knobs import Knob, knobs_of
@@ -86,7 +86,7 @@ def form(
     return rows
 
 
-def key(part: str, what: Any, of: Any) -> dict[str, Any]:
+def key(part: str, what: Any, of: Any) -> Json:
     """Return the id of a part of a row.
 
     Parameters
@@ -198,7 +198,7 @@ def _line(label: str, slider: Any, number: Any, *, by: Any = None) -> html.Div:
     return html.Div([name, slider, number], className="ds-wif-row")
 
 
-_SLIDER: dict[str, Any] = {"updatemode": "drag", "label": None, "size": 4, "thumbSize": 16}
+_SLIDER: Json = {"updatemode": "drag", "label": None, "size": 4, "thumbSize": 16}
 
 
 VIEW = "whatif"
@@ -250,34 +250,39 @@ def _sliders(app: Dash) -> None:
 
 
 def _today(app: Dash) -> None:
-    @app.callback(
-        Output(ids.WHATIF_FORM, "children"),
-        Output(ids.WHATIF_TODAY, "data"),
-        Input(ids.VIEW, "value"),
-        Input(ids.PROBLEM, "data"),
-        Input(ids.WHATIF_RESET, "n_clicks"),
-        State(ids.CANVAS, "drawing"),
-        State(ids.REQUEST, "data"),
-        State(ids.WHATIF_TODAY, "data"),
+    @callback(
+        app,
+        output={
+            "form": Output(ids.WHATIF_FORM, "children"),
+            "today": Output(ids.WHATIF_TODAY, "data"),
+        },
+        inputs={
+            "view": Input(ids.VIEW, "value"),
+            "problem": Input(ids.PROBLEM, "data"),
+            "clicks": Input(ids.WHATIF_RESET, "n_clicks"),
+        },
+        state=limits_card.TODAY,
         prevent_initial_call=True,
     )
-    def on_drawing(view: str, _asked: Any, _reset: Any, *given: Any) -> tuple[Any, Any]:
-        drawing, request, known = given
+    def on_drawing(view: str, drawing: Any, request: Any, before: Any, **_: Any) -> Json:
         if view != VIEW or not drawing:
-            return no_update, no_update
-        fresh = known is None or known["signature"] != answering.signature(drawing, request)
+            return {}
+        fresh = before is None or before["signature"] != answering.signature(drawing, request)
         if not fresh and ctx.triggered_id != ids.WHATIF_RESET:
-            return no_update, no_update
+            return {}
         try:
-            now = answering.today(drawing, request) if fresh else known
-            knobs = knobs_of(topology_from_json(dict(drawing["topology"])))
+            now = answering.today(drawing, request) if fresh else before
+            knobs = knobs_of(topology_of(drawing["topology"]))
         except CclError as error:
             now = {"signature": "", "origin": None, "counts": {}, "size": None}
-            return None, {**now, "answer": {"trouble": str(error)}}
-        return form(knobs, now["counts"], size=_bytes(request), size_words=now["size"]), now
+            return {"form": None, "today": {**now, "answer": {"trouble": str(error)}}}
+        return {
+            "form": form(knobs, now["counts"], size=_bytes(request), size_words=now["size"]),
+            "today": now,
+        }
 
 
-def _bytes(request: dict[str, Any] | None) -> float | None:
+def _bytes(request: Json | None) -> float | None:
     """Return the bytes that the header asks for, or None where they cannot be moved."""
     if not request or request.get("collective") == "custom":
         return None
@@ -292,15 +297,11 @@ def _answer(app: Dash) -> None:
 
     # As with the optimum of the drawing, nothing that has the answer among its inputs may wait.
     @app.callback(
-        Input(ids.WHATIF_REQUEST, "data"),
-        State(ids.CANVAS, "drawing"),
-        State(ids.REQUEST, "data"),
-        State(ids.WHATIF_TODAY, "data"),
-        State(ids.WHATIF_CUT, "data"),
+        inputs={"asked": Input(ids.WHATIF_REQUEST, "data")},
+        state={**limits_card.TODAY, "cut": State(ids.WHATIF_CUT, "data")},
         prevent_initial_call=True,
     )
-    def on_asked(asked: dict[str, Any] | None, *given: Any) -> None:
-        drawing, request, before, cut = given
+    def on_asked(asked: Json | None, drawing: Any, request: Any, before: Any, cut: Any) -> None:
         if not asked or not before or not drawing:
             return
         newer = newest.ask(asked, visitor=visitor())
@@ -336,40 +337,41 @@ def _picture(app: Dash) -> None:
 
 
 def _apply(app: Dash) -> None:
-    @app.callback(
-        Output(ids.CANVAS, "drawing", allow_duplicate=True),
-        Output(ids.SIZE, "value", allow_duplicate=True),
-        Output(ids.WHATIF_STATUS, "children"),
-        Output(ids.WHATIF_SOLVING, "data"),
-        commands.output(),
-        commands.notes(),
-        Input(ids.WHATIF_APPLY, "n_clicks"),
-        Input(ids.WHATIF_SOLVE, "n_clicks"),
-        State(ids.WHATIF_REQUEST, "data"),
-        State(ids.CANVAS, "drawing"),
-        State(ids.WHATIF_TODAY, "data"),
+    @callback(
+        app,
+        output={
+            "drawing": Output(ids.CANVAS, "drawing", allow_duplicate=True),
+            "size": Output(ids.SIZE, "value", allow_duplicate=True),
+            "status": Output(ids.WHATIF_STATUS, "children"),
+            "solving": Output(ids.WHATIF_SOLVING, "data"),
+            "command": commands.output(),
+            "notes": commands.notes(),
+        },
+        inputs={
+            "clicks": Input(ids.WHATIF_APPLY, "n_clicks"),
+            "solve": Input(ids.WHATIF_SOLVE, "n_clicks"),
+        },
+        state={**limits_card.TODAY, "asked": State(ids.WHATIF_REQUEST, "data")},
         prevent_initial_call=True,
     )
-    def on_apply(_apply: Any, solve: int | None, asked: Any, *given: Any) -> tuple[Any, ...]:
-        drawing, before = given
+    def on_apply(solve: int | None, asked: Any, drawing: Any, before: Any, **_: Any) -> Json:
         if not asked or not before or not drawing:
-            return (no_update,) * 6
+            return {}
         values = asked["values"]
         try:
             topology = answering.standing(drawing, None, before, values).topology
         except CclError as error:
-            return (*(no_update,) * 5, note(str(error)))
+            return {"notes": note(str(error))}
         made = answering.redrawn(drawing, topology)
         fresh = len(made["topology"]["devices"]) != len(drawing["topology"]["devices"])
         moved = made["topology"] != drawing["topology"]
-        return (
-            made if moved else no_update,
-            values.get("size") or no_update,
-            page.applied() if moved else None,
-            solve if ctx.triggered_id == ids.WHATIF_SOLVE else no_update,
-            commands.fit() if fresh else no_update,
-            no_update,
-        )
+        return {
+            "drawing": made if moved else no_update,
+            "size": values.get("size") or no_update,
+            "status": page.applied() if moved else None,
+            "solving": solve if ctx.triggered_id == ids.WHATIF_SOLVE else no_update,
+            "command": commands.fit() if fresh else no_update,
+        }
 
     # The drawing and the request follow in the page within this time.
     app.clientside_callback(

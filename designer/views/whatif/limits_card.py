@@ -26,6 +26,7 @@ from ccl.errors import CclError
 from designer.server.sessions import visitor
 from designer.shell import ids
 from designer.shell.markup import CONFIG, attributes, heading
+from designer.shell.request import callback
 from designer.views.solve.live import Newest
 from designer.views.whatif.answering import (
     Standing,
@@ -38,6 +39,13 @@ from widgets.charts.comparison import LOOKS
 from widgets.charts.rates import rates_figure
 
 Json = Mapping[str, Any]
+
+TODAY = {
+    "drawing": State(ids.CANVAS, "drawing"),
+    "request": State(ids.REQUEST, "data"),
+    "before": State(ids.WHATIF_TODAY, "data"),
+}
+"""What the sliders start from: what is drawn and asked, and what is known of it."""
 
 MOST_WORDS = 4
 """Sentences that are read; the others are folded."""
@@ -174,15 +182,13 @@ def _limits(app: Dash) -> None:
 
     # Nothing that has the answer among its inputs may wait for it, as with the figures.
     @app.callback(
-        Input(ids.WHATIF_SETTLED, "data"),
-        State(ids.CANVAS, "drawing"),
-        State(ids.REQUEST, "data"),
-        State(ids.WHATIF_TODAY, "data"),
+        inputs={"settled": Input(ids.WHATIF_SETTLED, "data")},
+        state={**TODAY},
         prevent_initial_call=True,
     )
-    def on_settled(settled: dict[str, Any] | None, *given: Any) -> None:
+    def on_settled(settled: dict[str, Any] | None, **today: Any) -> None:
         newer = newest.ask(settled, visitor=visitor()) if settled else None
-        stands = _stands(settled, *given)
+        stands = _stands(settled, **today)
         if newer is None or stands is None:
             return
         told = None
@@ -193,30 +199,40 @@ def _limits(app: Dash) -> None:
 
 
 def _curves(app: Dash) -> None:
-    @app.callback(
-        Output(ids.WHATIF_LIMITS, "children"),
-        Output(ids.WHATIF_PLOT, "figure"),
-        Output(ids.WHATIF_PLOT_NOTE, "children"),
-        Output(ids.WHATIF_PLOT_BOX, "hidden"),
-        Input(ids.WHATIF_LIMITED, "data"),
-        Input(ids.WHATIF_CHOSEN, "data"),
-        Input(ids.SCHEME_NOW, "data"),
-        State(ids.WHATIF_SETTLED, "data"),
-        State(ids.CANVAS, "drawing"),
-        State(ids.REQUEST, "data"),
-        State(ids.WHATIF_TODAY, "data"),
+    @callback(
+        app,
+        output={
+            "limits": Output(ids.WHATIF_LIMITS, "children"),
+            "plot_figure": Output(ids.WHATIF_PLOT, "figure"),
+            "plot_note": Output(ids.WHATIF_PLOT_NOTE, "children"),
+            "plot_box_hidden": Output(ids.WHATIF_PLOT_BOX, "hidden"),
+        },
+        inputs={
+            "told": Input(ids.WHATIF_LIMITED, "data"),
+            "chosen": Input(ids.WHATIF_CHOSEN, "data"),
+            "scheme": Input(ids.SCHEME_NOW, "data"),
+        },
+        state={"settled": State(ids.WHATIF_SETTLED, "data"), **TODAY},
         prevent_initial_call=True,
     )
-    def on_limited(told: Any, chosen: list[str] | None, scheme: str | None, *given: Any) -> Any:
-        stands = _stands(*given)
+    def on_limited(
+        told: Any, chosen: list[str] | None, scheme: str | None, **stood: Any
+    ) -> dict[str, Any]:
+        stands = _stands(**stood)
         if told is None or stands is None:
-            return limits(None, marks={}, chosen=()), no_update, None, True
+            empty = limits(None, marks={}, chosen=())
+            return {"limits": empty, "plot_note": None, "plot_box_hidden": True}
         keys = chosen if chosen is not None else first_curves(told, stands)
         marks = {knob.key: i for i, knob in enumerate(stands.knobs)}
         panel = limits(told, marks=marks, chosen=keys)
         lines, why = ([], "") if told.get("trouble") else curves(stands, keys)
         figure = rates_figure(lines, scheme=scheme) if lines else no_update
-        return panel, figure, why, not (lines or why)
+        return {
+            "limits": panel,
+            "plot_figure": figure,
+            "plot_note": why,
+            "plot_box_hidden": not (lines or why),
+        }
 
 
 def _stands(

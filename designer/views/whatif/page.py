@@ -192,11 +192,7 @@ def stores() -> list[Any]:
 
 def pane() -> html.Div:
     """Return the whole view."""
-    return html.Div(
-        [_left(), _middle(), _right()],
-        id=ids.WHATIF_PANE,
-        className="ds-pane ds-wif",
-    )
+    return html.Div([_left(), _middle(), _right()], id=ids.WHATIF_PANE, className="ds-pane ds-wif")
 
 
 def _left() -> html.Div:

@@ -168,10 +168,7 @@ class Studies(JobRegistry[_Watch]):
     ) -> None:
         self.limits = limits or Limits()
         super().__init__(
-            "study",
-            most=self.limits.comparisons,
-            waiting=self.limits.waiting,
-            abandoned=abandoned,
+            "study", most=self.limits.comparisons, waiting=self.limits.waiting, abandoned=abandoned
         )
         self._start = start
 

@@ -16,15 +16,17 @@ from ccl.problem import Problem
 from ccl.serialization.quantity import BANDWIDTH, NUMBER, parse_quantity
 from ccl.serialization.topoloom import problem_to_json, topology_from_json
 from ccl.topology import Topology
-from designer.server.sessions import key_of, sealed, visitor
+from designer.server.sessions import key_of, sealed, topology_of, visitor
 from designer.shell import ids
 from designer.shell import request as commands
 from designer.shell.markup import note
+from designer.shell.request import callback
 from designer.views.solve.results import banner
 from designer.views.whatif import answering, budget_card
 from designer.views.whatif.answering import requested
 from designer.views.whatif.budget_card import STUDIES, part
 from designer.views.whatif.knobs import knobs_of
+from designer.views.whatif.limits_card import TODAY
 from designer.views.whatif.running import Found, Studies
 from formulations.analyses.failures.nouns import Part
 from formulations.analyses.failures.study import slowed, without
@@ -74,9 +76,7 @@ def register(app: Dash, studies: Studies) -> None:
     _pick(app, studies)
     _budget(app, studies)
     app.clientside_callback(
-        "(value) => value",
-        Output(ids.WHATIF_RIGHT, "data-tab"),
-        Input(ids.WHATIF_TAB, "value"),
+        "(value) => value", Output(ids.WHATIF_RIGHT, "data-tab"), Input(ids.WHATIF_TAB, "value")
     )
     for slider in (ids.WHATIF_LAG_ALPHA, ids.WHATIF_LAG_BETA):
         app.clientside_callback(
@@ -85,64 +85,43 @@ def register(app: Dash, studies: Studies) -> None:
 
 
 def _start(app: Dash, studies: Studies) -> None:
-    standing = [
-        State(ids.WHATIF_REQUEST, "data"),
-        State(ids.CANVAS, "drawing"),
-        State(ids.REQUEST, "data"),
-        State(ids.WHATIF_TODAY, "data"),
-    ]
+    stands = {"question": State(ids.WHATIF_REQUEST, "data"), **TODAY}
+    settings: dict[str, Json] = {
+        "failures": {},
+        "stragglers": {
+            "alpha": State(ids.WHATIF_LAG_ALPHA, "value"),
+            "beta": State(ids.WHATIF_LAG_BETA, "value"),
+        },
+        "budget": {
+            "links": State({"whatif-cost": ALL}, "value"),
+            "devices": State({"whatif-device": ALL}, "value"),
+            "target": State(ids.WHATIF_TARGET, "value"),
+            "collectives": State(ids.WHATIF_COLLECTIVES, "value"),
+        },
+    }
 
-    @app.callback(
-        Output(part("failures", "job"), "data"),
-        commands.notes(),
-        Input(part("failures", "run"), "n_clicks"),
-        *standing,
-        prevent_initial_call=True,
-    )
-    def on_failures(_clicks: int, *given: Any) -> tuple[Any, Any]:
-        return _begun(studies, "failures", given, {})
+    for kind, own in settings.items():
 
-    @app.callback(
-        Output(part("stragglers", "job"), "data"),
-        commands.notes(),
-        Input(part("stragglers", "run"), "n_clicks"),
-        *standing,
-        State(ids.WHATIF_LAG_ALPHA, "value"),
-        State(ids.WHATIF_LAG_BETA, "value"),
-        prevent_initial_call=True,
-    )
-    def on_stragglers(_clicks: int, *given: Any) -> tuple[Any, Any]:
-        *stands, alpha, beta = given
-        return _begun(studies, "stragglers", stands, {"alpha": alpha, "beta": beta})
-
-    @app.callback(
-        Output(part("budget", "job"), "data"),
-        commands.notes(),
-        Input(part("budget", "run"), "n_clicks"),
-        *standing,
-        State({"whatif-cost": ALL}, "value"),
-        State({"whatif-device": ALL}, "value"),
-        State(ids.WHATIF_TARGET, "value"),
-        State(ids.WHATIF_COLLECTIVES, "value"),
-        prevent_initial_call=True,
-    )
-    def on_budget(_clicks: int, *given: Any) -> tuple[Any, Any]:
-        *stands, _links, _devices, target, collectives = given
-        links, devices = (
-            {row["id"][name]: row.get("value") for row in rows}
-            for name, rows in zip(
-                ("whatif-cost", "whatif-device"), ctx.states_list[4:6], strict=True
-            )
+        @callback(
+            app,
+            output={"job": Output(part(kind, "job"), "data"), "notes": commands.notes()},
+            inputs={"clicks": Input(part(kind, "run"), "n_clicks")},
+            state={**stands, **own},
+            prevent_initial_call=True,
         )
-        asks = {"links": links, "devices": devices, "target": target, "collectives": collectives}
-        return _begun(studies, "budget", stands, asks)
+        def on_run(study: str = kind, own: Json = own, **given: Any) -> Json:
+            asks = {name: given[name] for name in own}
+            for what in ("links", "devices") if study == "budget" else ():  # costs by name
+                rows = ctx.args_grouping[what]
+                asks[what] = {next(iter(row["id"].values())): row.get("value") for row in rows}
+            return _begun(studies, study, {name: given[name] for name in stands}, asks)
 
 
-def _begun(studies: Studies, study: str, stands: Any, asks: Json) -> tuple[Any, Any]:
-    """Begin a study of the cluster as the sliders stand; return its key, and why there is none."""
-    question, drawing, request, before = stands
+def _begun(studies: Studies, study: str, stands: Json, asks: Json) -> Json:
+    """Begin a study of the cluster as the sliders stand; return its key, or why there is none."""
+    question, drawing, request, before = stands.values()
     if not question or not before or not drawing:
-        return no_update, note("open a cluster with two GPUs first")
+        return {"notes": note("open a cluster with two GPUs first")}
     values = question["values"]
     try:
         found = answering.standing(drawing, request, before, values)
@@ -157,8 +136,8 @@ def _begun(studies: Studies, study: str, stands: Any, asks: Json) -> tuple[Any, 
         kept = {"values": values, "drawing": drawing, "before": before, "asks": asks}
         key = studies.start(told, question=kept, owner=visitor())
     except CclError as error:
-        return no_update, note(str(error), title="Cannot begin")
-    return {"key": sealed(key), "signature": before["signature"], "values": values}, no_update
+        return {"notes": note(str(error), title="Cannot begin")}
+    return {"job": {"key": sealed(key), "signature": before["signature"], "values": values}}
 
 
 def _costs(given: Json) -> dict[str, float | None]:
@@ -266,7 +245,7 @@ def _losses(app: Dash, studies: Studies, study: str) -> None:
 
 
 def _pick(app: Dash, studies: Studies) -> None:
-    jobs = [State(part(study, "job"), "data") for study in ("failures", "stragglers")]
+    jobs = {study: State(part(study, "job"), "data") for study in ("failures", "stragglers")}
     # Of another cluster it is no part.
     app.clientside_callback(
         "(asked, picked) => picked ? null : window.dash_clientside.no_update",
@@ -278,20 +257,21 @@ def _pick(app: Dash, studies: Studies) -> None:
 
     @app.callback(
         Output(ids.WHATIF_PICKED, "data", allow_duplicate=True),
-        Input({"whatif-loss": ALL, "of": ALL}, "n_clicks"),
-        State(ids.WHATIF_PICKED, "data"),
-        State(ids.WHATIF_NOW, "data"),
-        *jobs,
+        inputs={"clicks": Input({"whatif-loss": ALL, "of": ALL}, "n_clicks")},
+        state={
+            "picked": State(ids.WHATIF_PICKED, "data"),
+            "now": State(ids.WHATIF_NOW, "data"),
+            **jobs,
+        },
         prevent_initial_call=True,
     )
-    def on_pick(clicks: list[int | None], *given: Any) -> Any:
-        picked, now, *both = given
+    def on_pick(clicks: list[int | None], picked: Any, now: Any, **known: Any) -> Any:
         if not any(clicks) or not ctx.triggered_id or not ctx.triggered[0]["value"]:
             return no_update
         study, name = ctx.triggered_id["of"], ctx.triggered_id["whatif-loss"]
         if picked and (picked["study"], picked["row"]) == (study, name):
             return None
-        row = _row(studies, dict(zip(("failures", "stragglers"), both, strict=True)), study, name)
+        row = _row(studies, known, study, name)
         drawing = (now or {}).get("drawing")
         if row is None or not drawing:
             return no_update
@@ -299,34 +279,37 @@ def _pick(app: Dash, studies: Studies) -> None:
         marks = budget_card.marks(study, row, hosts)
         return {"study": study, "row": name, "marks": marks, "cut": row["cut"]}
 
-    @app.callback(
-        Output(ids.CANVAS, "drawing", allow_duplicate=True),
-        Output(ids.VIEW, "value", allow_duplicate=True),
-        commands.notes(),
-        Input({"whatif-open": ALL, "of": ALL}, "n_clicks"),
-        *jobs,
+    @callback(
+        app,
+        output={
+            "drawing": Output(ids.CANVAS, "drawing", allow_duplicate=True),
+            "view": Output(ids.VIEW, "value", allow_duplicate=True),
+            "notes": commands.notes(),
+        },
+        inputs={"clicks": Input({"whatif-open": ALL, "of": ALL}, "n_clicks")},
+        state=jobs,
         prevent_initial_call=True,
     )
-    def on_open(clicks: list[int | None], *both: Any) -> tuple[Any, Any, Any]:
+    def on_open(clicks: list[int | None], **known: Any) -> Json:
         if not any(clicks) or not ctx.triggered_id or not ctx.triggered[0]["value"]:
-            return (no_update,) * 3
+            return {}
         study, name = ctx.triggered_id["of"], ctx.triggered_id["whatif-open"]
-        known = dict(zip(("failures", "stragglers"), both, strict=True))
         row, found = _row(studies, known, study, name), _found(studies, known[study])
         if row is None or found is None:
-            return no_update, no_update, note(GONE)
+            return {"notes": note(GONE)}
         kept = found.question
         try:
             stands = answering.standing(kept["drawing"], None, kept["before"], kept["values"])
             left = degraded(stands.topology, row, **kept["asks"])
         except CclError as error:
-            return no_update, no_update, note(str(error))
+            return {"notes": note(str(error))}
         said = note(
             f"without {row['words']}" if study == "failures" else f"slow: {row['words']}",
             "good",
             title="Opened; Ctrl+Z brings the whole cluster back",
         )
-        return answering.redrawn(kept["drawing"], left), "canvas", said
+        drawn = answering.redrawn(kept["drawing"], left)
+        return {"drawing": drawn, "view": "canvas", "notes": said}
 
 
 def _row(studies: Studies, jobs: Json, study: str, name: str) -> Json | None:
@@ -347,24 +330,29 @@ def _budget(app: Dash, studies: Studies) -> None:
     def on_today(before: Json | None, drawing: Any) -> Any:
         if not before or not drawing or not drawing["topology"]["links"]:
             return None
-        topology = topology_from_json(dict(drawing["topology"]))
+        topology = topology_of(drawing["topology"])
         return budget_card.costs_form(knobs_of(topology), topology)
 
-    @app.callback(
-        Output(part("budget", "found"), "children"),
-        Output(ids.WHATIF_FRONT, "figure"),
-        Output(ids.WHATIF_FRONT_BOX, "hidden"),
-        Input(part("budget", "seen"), "data"),
-        Input(ids.SCHEME_NOW, "data"),
-        job,
+    @callback(
+        app,
+        output={
+            "found": Output(part("budget", "found"), "children"),
+            "figure": Output(ids.WHATIF_FRONT, "figure"),
+            "hidden": Output(ids.WHATIF_FRONT_BOX, "hidden"),
+        },
+        inputs={
+            "seen": Input(part("budget", "seen"), "data"),
+            "scheme": Input(ids.SCHEME_NOW, "data"),
+        },
+        state={"known": job},
         prevent_initial_call=True,
     )
-    def on_seen(_seen: Any, scheme: str | None, known: Json | None) -> tuple[Any, Any, bool]:
+    def on_seen(scheme: str | None, known: Json | None, **_: Any) -> Json:
         found = _found(studies, known)
         told = budget_card.bought(found)
         front = None if found is None else found.last("front")
         if found is None or front is None:
-            return told, no_update, True
+            return {"found": told, "hidden": True}
         upgrade = found.last("upgrade")
         figure = front_figure(
             front["points"],
@@ -373,7 +361,7 @@ def _budget(app: Dash, studies: Studies) -> None:
             unit=upgrade["currency"],
             scheme=scheme,
         )
-        return told, figure, False
+        return {"found": told, "figure": figure, "hidden": False}
 
     @app.callback(
         Output(ids.CANVAS, "drawing", allow_duplicate=True),

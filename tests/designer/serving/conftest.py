@@ -11,8 +11,7 @@ import pytest
 from ccl.serialization.topoloom import topology_to_json
 from designer.app import create_app
 from designer.jobs import Jobs
-from designer.server.address import names
-from designer.server.sessions import ASK
+from designer.server.guard import ASK, names
 from designer.shell import ids
 
 PORT = 8050

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ccl.errors import ProblemError
-from designer.server.address import address, names
-from designer.server.sessions import ASK, MOST_BODY
+from designer.server.guard import ASK, MOST_BODY, address, names
 from tests.designer.serving.conftest import HOST, PORT, SOLVING
 
 

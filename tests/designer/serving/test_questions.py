@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from designer.server.guard import ASK
 from designer.server.protect import DEEPEST, depth
-from designer.server.sessions import ASK
 from designer.shell import ids
 from tests.designer.serving.conftest import HOST, SOLVING
 

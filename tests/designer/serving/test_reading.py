@@ -13,8 +13,8 @@ import pytest
 from ccl.errors import FormatError
 from ccl.serialization.conditions import document, document_text
 from designer.server import reading
+from designer.server.guard import MOST_UPLOAD
 from designer.server.reading import Apart
-from designer.server.sessions import MOST_UPLOAD
 from designer.shell import ids
 from designer.views.draw import import_card, sharing
 from interchange.formats.own.fragment import Share, fragment_of

@@ -13,7 +13,7 @@ import pytest
 
 from ccl.errors import ProblemError
 from designer.server import server as serving
-from designer.server.address import bound
+from designer.server.guard import bound
 from designer.server.server import LAST, MOST_HEADER, Server
 
 ANSWER = b"0123456789" * 400_000
@@ -125,7 +125,7 @@ def test_an_address_that_is_taken_is_refused_in_a_sentence():
 
 SERVE = """
 import sys, time
-from designer.server.address import bound
+from designer.server.guard import bound
 from designer.server.server import run
 
 def application(environ, start):
@@ -162,7 +162,7 @@ def test_a_signal_ends_the_server_though_somebody_still_waits_for_an_answer(endi
 
 LITTER = """
 import time
-from designer.server.address import bound
+from designer.server.guard import bound
 from designer.server.server import run
 
 class Litter:
@@ -195,7 +195,7 @@ def test_the_end_does_not_wait_for_a_search_through_all_that_the_process_holds()
 
 FROZEN = """
 import sys
-from designer.server.address import bound
+from designer.server.guard import bound
 from designer.server.server import run
 
 def application(environ, start):

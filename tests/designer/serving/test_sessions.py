@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from designer.server.address import names
-from designer.server.sessions import secure
+from designer.server.guard import names, secure
 from designer.shell import ids
 from designer.views.solve.live import MOST_PAGES, Newest
 from tests.designer.serving.conftest import HOST, SOLVING
