@@ -72,16 +72,16 @@ extras: $(VENV)/.for-test ## install PyTorch, to run plans over gloo, and PyAV, 
 	@$(INSTALL) --no-build-isolation -e '.[gloo,video]'
 
 fuzz: $(VENV)/.for-test ## feed every reader broken files for ten minutes
-	@$(PY) tools/fuzz.py --seconds 600
+	@$(PY) -m tests.robust.fuzz --seconds 600
 
 fuzz-server: $(VENV)/.for-test $(BUNDLE) ## ask a designer ten thousand hostile things, some five minutes
-	@$(PY) tools/fuzz_server.py --requests 10000
+	@$(PY) -m tests.robust.fuzz_server --requests 10000
 
 load: $(VENV)/.for-test ## fifty sessions draw and solve for five minutes
-	@$(PY) tools/load.py --seconds 300
+	@$(PY) -m tests.robust.load --seconds 300
 
 faults: $(VENV)/.for-test ## kill solvers, servers and workers a hundred times
-	@$(PY) tools/faults.py --kills 100
+	@$(PY) -m tests.robust.faults --kills 100
 
 bench: $(VENV)/.for-run ## our figures beside the published ones
 	$(PY) -m benchmarks table8

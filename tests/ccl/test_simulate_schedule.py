@@ -250,6 +250,32 @@ class TestWaiting:
 
         assert replay(one(ring(3), 0, 2), Schedule(sends, 20, 5)).makespan == pytest.approx(40)
 
+    @pytest.mark.parametrize("small", ["g1", "g2"])
+    def test_what_goes_to_a_limited_buffer_starts_no_earlier_than_scheduled(self, small):
+        """A multicast of the second epoch, 20 to 40 µs, waits for it whichever end is limited.
+
+        What the schedule sends to g3 beside it, whose buffer is not, starts at once.
+        """
+        topology = star(4, copies=True)
+        devices = tuple(
+            replace(each, buffer_bytes=2 * MB) if each.name == small else each
+            for each in topology.devices
+        )
+        chunks = [Chunk(MB, (0,), (1, 2)), Chunk(MB, (2,), (3,))]
+        problem = Problem(replace(topology, devices=devices), custom(4, chunks))
+        sends = (
+            Send(1, 0, "g0", "g1", ("s",)),
+            Send(1, 0, "g0", "g2", ("s",)),
+            Send(1, 1, "g2", "g3", ("s",)),
+        )
+
+        timeline = replay(problem, Schedule(sends, 20, 2))
+
+        starts = {(each.chunk, each.dst): each.start for each in timeline.transfers}
+        assert starts[0, "g1"] == starts[0, "g2"] == pytest.approx(20)
+        assert starts[1, "g3"] == pytest.approx(0)
+        assert timeline.makespan == pytest.approx(40)
+
     def test_a_way_may_start_before_one_that_goes_first_on_its_second_link(self):
         """The way of g0 reaches s->g1 only 100 µs after its start, and so starts first, although
         the send of g2 is the first one on that link."""

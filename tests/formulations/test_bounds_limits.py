@@ -111,6 +111,29 @@ def test_what_whole_chunks_take_is_no_start_for_what_all_plans_take():
     assert flow_bounds(asked, known=whole)[0].makespan <= split * (1 + 1e-9)
 
 
+def test_what_a_limit_could_carry_after_the_end_is_no_wait():
+    """0.5 MB each way at 10 GB/s take 50 µs; the way over s opens after 1,000 µs, for nothing.
+
+    The limit over both ways out of g0 is of use 10 GB/s from 0 on and 5 more from then on: it
+    waits for these until the 50 µs that every plan takes, and not for 1,000.
+    """
+    links = (
+        *duplex("g0", "g1", bandwidth=10),
+        Link("g0", "s", 10, 1000),
+        Link("s", "g1", 10),
+    )
+    limit = SharedLimit("out", (("g0", "g1"), ("g0", "s")), 15)
+    asked = problem(
+        make_collective("all-to-all", 2, 1e6), links, device("switch", "s"), limit=limit
+    )
+
+    bounds = lower_bounds(asked)
+
+    assert "flow" in {each.kind for each in bounds}
+    assert bounds[0].makespan == pytest.approx(50)
+    assert solve(asked, "direct").makespan == pytest.approx(50)
+
+
 def carried(most: float, rates: np.ndarray, *, opens: np.ndarray, closes: np.ndarray) -> float:
     """What links can carry of a limit, each from when it opens to when it closes, moment by moment.
 

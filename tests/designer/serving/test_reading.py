@@ -18,7 +18,7 @@ from designer.server.reading import Apart
 from designer.shell import ids
 from designer.views.draw import import_card, sharing
 from interchange.formats.own.fragment import Share, fragment_of
-from tools.hostile_files import hostile_documents
+from tests.robust.hostile_files import hostile_documents
 
 MATRIX = b"""\tGPU0\tGPU1\tGPU2\tGPU3
 GPU0\t X \tNV12\tNV12\tNV12

@@ -58,6 +58,19 @@ def test_simai_says_which_gpus_share_a_server():
     assert "1 link beside others, added to them" in found.report.taken
 
 
+def test_servers_have_the_next_gpus_whatever_numbers_devices_have():
+    """Of devices 0 to 5 the NVSwitches are 0 and 3, so GPUs are 1, 2 and 4, 5: two of a server."""
+    lines = ["6 2 2 0 4 H800", "0 3"]
+    lines += [
+        f"{gpu} {switch} 100Gbps 1us 0" for switch in (0, 3) for gpu in (switch + 1, switch + 2)
+    ]
+    topology = read("\n".join(lines)).document.topology
+
+    assert topology.ranks == ("g0", "g1", "g2", "g3")
+    assert [topology.device(name).host for name in topology.ranks] == ["h0", "h0", "h1", "h1"]
+    assert [topology.device(name).host for name in ("nv0", "nv1")] == ["h0", "h1"]
+
+
 def test_gpus_are_numbered_by_rank_where_switches_come_first():
     topology = read("3 1 2\n0\n0 2 8Gbps 1us 0\n0 1 16Gbps 1us 0\n").document.topology
 

@@ -1,9 +1,9 @@
-"""Broken files are refused in words; ``tools/fuzz.py`` does this for as long as one likes."""
+"""Broken files are refused in words; ``make fuzz`` does this for as long as one likes."""
 
 import pytest
 
 from interchange.formats.catalogue import readers
-from tools.fuzz import NUMBERS, fuzz, numbers
+from tests.robust.fuzz import NUMBERS, fuzz, numbers
 
 MANY = 30
 

@@ -1,4 +1,4 @@
-"""Fifty sessions that draw and solve for five minutes: ``python tools/load.py --seconds 300``.
+"""Fifty sessions that draw and solve for five minutes: ``make load``.
 
 Each visitor draws clusters of its own, asks for bounds and the best rate, solves, watches, now and
 then cancels, reloads, or asks for the solve of somebody else. What comes back is compared with what
@@ -16,14 +16,11 @@ import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from ccl.errors import CclError
 from ccl.serialization.topoloom import result_from_json, topology_from_json
-from tools.visitor import Json, Server, Visitor, drawings, free_port
+from tests.robust.visitor import Json, Server, Visitor, drawings, free_port
 
 WARM = 0.3
 """Share of the time after which memory is what later memory is compared with."""

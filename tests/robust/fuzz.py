@@ -1,4 +1,4 @@
-"""Feed every reader broken files: ``python tools/fuzz.py --seconds 600``.
+"""Feed every reader broken files: ``make fuzz``, for ten minutes.
 
 Good files (the samples of the tests, and what the writers make of small clusters) are cut, spliced,
 repeated and filled with numbers and words that break programs. A reader may return or raise one of
@@ -24,21 +24,19 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+from ccl.collective import make_collective
+from ccl.errors import CclError, FormatError
+from ccl.problem import Problem
+from ccl.serialization.conditions import document
+from ccl.topology import Topology
+from designer.views.draw.importing import Found, opened
+from formulations import solve
+from gallery import open_cluster
+from interchange.formats.catalogue import readers, writers
+from interchange.formats.format import Imported, Question, Reader, Request
+from tests.robust.hostile_files import hostile_documents
 
-from ccl.collective import make_collective  # noqa: E402  the repository is on the path only now
-from ccl.errors import CclError, FormatError  # noqa: E402
-from ccl.problem import Problem  # noqa: E402
-from ccl.serialization.conditions import document  # noqa: E402
-from ccl.topology import Topology  # noqa: E402
-from designer.views.draw.importing import Found, opened  # noqa: E402
-from formulations import solve  # noqa: E402
-from gallery import open_cluster  # noqa: E402
-from interchange.formats.catalogue import readers, writers  # noqa: E402
-from interchange.formats.format import Imported, Question, Reader, Request  # noqa: E402
-from tools.hostile_files import hostile_documents  # noqa: E402
-
+ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "tests" / "interchange" / "formats" / "samples"
 
 CLUSTERS = ("ring:gpus=4", "star:gpus=4", "dgx-1v", "dgx-a100:hosts=2")

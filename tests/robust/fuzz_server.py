@@ -1,4 +1,4 @@
-"""Ask the server ten thousand hostile things: ``python tools/fuzz_server.py --requests 10000``.
+"""Ask the server ten thousand hostile things: ``make fuzz-server``.
 
 A real server on loopback gets broken HTTP, wrong names, paths to elsewhere, lengths that lie,
 bodies that never end, bad JSON, and the questions of every callback with other shapes and values,
@@ -27,11 +27,10 @@ from pathlib import Path
 
 import psutil
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+from tests.robust.hostile import Answer, Page, Told
+from tests.robust.visitor import free_port
 
-from tools.hostile import Answer, Page, Told  # noqa: E402  the repository is on the path only now
-from tools.visitor import free_port  # noqa: E402
+ROOT = Path(__file__).resolve().parents[2]
 
 SERVE = """
 import os, sys, tempfile

@@ -1,4 +1,4 @@
-"""Hostile requests for `tools/fuzz_server.py`: one page's session, and what is made of it."""
+"""Hostile requests for `tests.robust.fuzz_server`: one page's session, and what is made of it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from typing import Any
 from ccl.serialization.topoloom import topology_to_json
 from gallery import open_cluster
 from interchange.formats.catalogue import readers
-from tools.fuzz import broken, good_files
-from tools.hostile_files import hostile_documents
-from tools.visitor import HERE, Visitor
+from tests.robust.fuzz import broken, good_files
+from tests.robust.hostile_files import hostile_documents
+from tests.robust.visitor import HERE, Visitor
 
 ASK = "/_dash-update-component"
 Json = dict[str, Any]
@@ -255,9 +255,9 @@ class Page:
         try:
             line.putrequest(method, "/", skip_host=True, skip_accept_encoding=True)
             # http.client refuses paths that a hostile client sends all the same.
-            line._buffer[0] = f"{method} {path} HTTP/1.1".encode()  # type: ignore[attr-defined]
+            line._buffer[0] = f"{method} {path} HTTP/1.1".encode()
             for name, value in given.items():
-                line._buffer.append(f"{name}: {value}".encode())  # type: ignore[attr-defined]
+                line._buffer.append(f"{name}: {value}".encode())
             line.putheader("Content-Length", str(len(body or b"")))
             line.endheaders(body)
             found = line.getresponse()

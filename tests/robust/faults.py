@@ -1,4 +1,4 @@
-"""Kill -9 of solvers, servers and workers, at random: ``python tools/faults.py --kills 100``.
+"""Kill -9 of solvers, servers and workers, at random, a hundred times: ``make faults``.
 
 A third of the kills each:
 
@@ -27,11 +27,9 @@ from pathlib import Path
 
 import psutil
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
 from formulations.campaigns.sweeps.rows import CLOCKED, Row
 from formulations.campaigns.sweeps.store import read_rows
-from tools.visitor import ROOT, Json, Refused, Server, Visitor, drawings, free_port
+from tests.robust.visitor import ROOT, Json, Refused, Server, Visitor, drawings, free_port
 
 BEGINS = 15.0
 """Seconds in which a solver's process must be there."""

@@ -1,6 +1,7 @@
 """The designer as a server of its own, and visitors who speak to it as its page does.
 
-For the tools that try it out (`tools/load.py`, `tools/faults.py`). Everything stays on loopback.
+For what tries it out (`tests.robust.load`, `faults` and `fuzz_server`). Everything stays on
+loopback.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Any
 
 import psutil
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 HERE = "127.0.0.1"
 
 DESIGN = """
