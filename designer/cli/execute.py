@@ -22,7 +22,7 @@ from designer.cli.request import JsonOption, print_facts, print_json, remark
 from interchange.execution import Execution
 from interchange.execution import execute as execute_program
 from interchange.execution.checks import Finding
-from interchange.execution.one_sided import PutExecution, execute_one_sided
+from interchange.execution.one_sided import execute_one_sided
 from interchange.formats.catalogue import read_content
 from interchange.formats.format import Request, replayed
 from interchange.formats.runtimes import msccl_xml, mscclpp
@@ -83,7 +83,7 @@ def execute(
 ) -> None:
     """Run a program on distinct values, find deadlocks and hazards; exit code 1 if it is wrong."""
     program = any_program_in(file)
-    execution: Execution | PutExecution
+    execution: Execution[Program] | Execution[PutProgram]
     if isinstance(program, Program):
         execution = execute_program(program, interleavings=interleavings, seed=seed)
         answer, facts = _answer(execution), _facts(execution)
@@ -98,7 +98,7 @@ def execute(
         raise typer.Exit(WRONG)
 
 
-def _title(execution: Execution | PutExecution) -> str:
+def _title(execution: Execution[Program] | Execution[PutProgram]) -> str:
     program = execution.program
     what = f"{program.collective} of {text.count(len(program.ranks), 'rank')}"
     if execution.ok:
@@ -106,7 +106,7 @@ def _title(execution: Execution | PutExecution) -> str:
     return f"{what}: wrong, {text.count(len(execution.findings), 'finding')}"
 
 
-def _facts(execution: Execution) -> list[tuple[str, str]]:
+def _facts(execution: Execution[Program]) -> list[tuple[str, str]]:
     program, needed = execution.program, execution.slots_needed
     blocks = text.count(sum(len(rank.blocks) for rank in program.ranks), "thread block")
     steps, messages = text.count(program.steps, "step"), text.count(execution.messages, "message")
@@ -126,7 +126,7 @@ def _facts(execution: Execution) -> list[tuple[str, str]]:
     ]
 
 
-def _answer(execution: Execution) -> dict[str, Any]:
+def _answer(execution: Execution[Program]) -> dict[str, Any]:
     program = execution.program
     return {
         "right": execution.ok,
@@ -145,7 +145,7 @@ def _answer(execution: Execution) -> dict[str, Any]:
     }
 
 
-def _puts_facts(execution: PutExecution) -> list[tuple[str, str]]:
+def _puts_facts(execution: Execution[PutProgram]) -> list[tuple[str, str]]:
     program, deviation = execution.program, execution.deviation
     blocks = text.count(sum(len(rank.blocks) for rank in program.ranks), "thread block")
     channels = text.count(sum(len(rank.channels) for rank in program.ranks) // 2, "channel")
@@ -159,7 +159,7 @@ def _puts_facts(execution: PutExecution) -> list[tuple[str, str]]:
     ]
 
 
-def _puts_answer(execution: PutExecution) -> dict[str, Any]:
+def _puts_answer(execution: Execution[PutProgram]) -> dict[str, Any]:
     program = execution.program
     return {
         "right": execution.ok,

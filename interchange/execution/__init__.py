@@ -284,20 +284,46 @@ class Run:
 Executed = TypeVar("Executed", Program, PutProgram)
 
 
+CELLS = 8_000_000
+"""Chunks of all buffers and messages that are kept in memory, 32 bytes each."""
+
+
 @dataclass(frozen=True)
-class Verdict(Generic[Executed]):
-    """Whether a program is right.
+class Execution(Generic[Executed]):
+    """What came out of executing a program.
 
     Parameters
     ----------
     program
         What was executed.
     findings
-        What is wrong with it; none if it is right.
+        What is wrong with it, at most `MOST`; none if it is right.
+    remarks
+        What a user should know of it all the same.
+    interleavings
+        How many were run to the end, in place and out of place together.
+    manners
+        ``in place``, ``out of place`` as far as it was executed so.
+    messages
+        How many a program with connections sends.
+    slots_needed
+        Messages that a connection must hold for it to finish; None if it does not, or has none.
+    deviation
+        Largest relative error of its float32 sums of numbers from 1 to 2; None where it adds
+        nothing up or is wrong.
+    seconds
+        How long executing it took.
     """
 
     program: Executed
     findings: tuple[Finding, ...]
+    remarks: tuple[Finding, ...] = ()
+    interleavings: int = 0
+    manners: tuple[str, ...] = ()
+    messages: int = 0
+    slots_needed: int | None = None
+    deviation: float | None = None
+    seconds: float = field(default=0.0, compare=False)
 
     @property
     def ok(self) -> bool:
@@ -317,46 +343,6 @@ class Verdict(Generic[Executed]):
         return self
 
 
-CELLS = 8_000_000
-"""Chunks of all buffers and messages that are kept in memory, 32 bytes each."""
-
-
-@dataclass(frozen=True)
-class Execution(Verdict[Program]):
-    """What came out of executing a program.
-
-    Parameters
-    ----------
-    program
-        What was executed.
-    findings
-        What is wrong with it, at most `MOST`; none if it is right.
-    remarks
-        What a user should know of it all the same.
-    interleavings
-        How many were run to the end, in place and out of place together.
-    manners
-        ``in place``, ``out of place`` as far as it was executed so.
-    messages
-        How many the program sends.
-    slots_needed
-        Messages that a connection must hold for it to finish; None if it does not.
-    deviation
-        Largest relative error of its float32 sums of numbers from 1 to 2; None where it adds
-        nothing up or is wrong.
-    seconds
-        How long executing it took.
-    """
-
-    remarks: tuple[Finding, ...] = ()
-    interleavings: int = 0
-    manners: tuple[str, ...] = ()
-    messages: int = 0
-    slots_needed: int | None = None
-    deviation: float | None = None
-    seconds: float = field(default=0.0, compare=False)
-
-
 def execute(
     program: Program,
     *,
@@ -364,7 +350,7 @@ def execute(
     seed: int = 0,
     slots: int | None = None,
     keep_input: bool = False,
-) -> Execution:
+) -> Execution[Program]:
     """Execute a program with distinct values and compare them with what its collective promises.
 
     First its places, waits and connections are checked. Then it is run in place and out of place,
@@ -403,7 +389,12 @@ def execute(
     found = list(islice(_before_running(program, promised), MOST))
     if found:
         return _wrong(program, found, began)
-    _small(program, promised)
+    kept = sum(
+        max(each.input, promised.input) + max(each.output, promised.output) + each.scratch
+        for each in program.ranks
+    )
+    steps = (step for _, _, block in program.blocks() for step in block.steps)
+    check_size(program, kept, sum(each.count for each in steps if each.operation != "nop"))
     done: list[Run] = []
     for in_place in (False, True):
         if _called(program, in_place=in_place) and not any(run.findings for run in done):
@@ -414,7 +405,7 @@ def execute(
     return _together(program, done, slots, began)
 
 
-def _wrong(program: Program, findings: Sequence[Finding], began: float) -> Execution:
+def _wrong(program: Program, findings: Sequence[Finding], began: float) -> Execution[Program]:
     return Execution(program, tuple(findings), seconds=time.perf_counter() - began)
 
 
@@ -434,7 +425,7 @@ def _before_running(program: Program, promised: Promise) -> Iterator[Finding]:
         yield from mismatched(program)
 
 
-def _small(program: Program, promised: Promise) -> None:
+def check_size(program: Program | PutProgram, kept: int, moved: int) -> None:
     """Refuse what would not fit into memory.
 
     Raises
@@ -442,12 +433,6 @@ def _small(program: Program, promised: Promise) -> None:
     ProblemError
         If the buffers and what steps move have more than `CELLS` chunks together.
     """
-    kept = sum(
-        max(each.input, promised.input) + max(each.output, promised.output) + each.scratch
-        for each in program.ranks
-    )
-    steps = (step for _, _, block in program.blocks() for step in block.steps)
-    moved = sum(step.count for step in steps if step.operation != "nop")
     if kept + moved > CELLS:
         raise ProblemError(
             f"program {program.name} has {kept:,} chunks in its buffers and moves {moved:,}; "
@@ -455,7 +440,9 @@ def _small(program: Program, promised: Promise) -> None:
         )
 
 
-def _together(program: Program, runs: Sequence[Run], slots: int, began: float) -> Execution:
+def _together(
+    program: Program, runs: Sequence[Run], slots: int, began: float
+) -> Execution[Program]:
     """Return what the runs in place and out of place found, each remark once."""
     both = program.in_place and program.out_of_place
     findings = [

@@ -43,6 +43,7 @@ import numpy as np
 from ccl.collective import CollectiveKind
 from interchange.execution.checks import Finding, place
 from interchange.programs import Buffer, Program, Slot
+from interchange.programs.one_sided.program import PutProgram
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,15 +229,14 @@ class Promise:
         return [(src, rank * self.shard + own if self.kind == "all-to-all" else own)]
 
 
-def promise(program: Program) -> Promise | Finding:
+def promise(program: Program | PutProgram) -> Promise | Finding:
     """Return what a program must keep, or why there is no telling; None of a custom collective."""
     ranks, whole, kind = len(program.ranks), program.chunks_per_loop, program.collective
     if not 0 <= program.root < ranks:
         words = f"the root is rank {program.root}; ranks go from 0 to {ranks - 1}"
         return Finding("size", words)
     if kind == "custom":
-        longest = max(max(each.input, each.output) for each in program.ranks)
-        return Promise(kind, ranks, program.root, longest, longest)
+        return Promise(kind, ranks, program.root, program.longest, program.longest)
     if whole < 1 or (kind in SHARDED and whole % ranks):
         words = f"{kind} over {ranks} ranks has {whole} chunks a loop; give a multiple of {ranks}"
         return Finding("size", words)
@@ -246,7 +246,7 @@ def promise(program: Program) -> Promise | Finding:
     return Promise(kind, ranks, program.root, given, taken)
 
 
-def wrong_sizes(program: Program, promised: Promise) -> Iterator[Finding]:
+def wrong_sizes(program: Program | PutProgram, promised: Promise) -> Iterator[Finding]:
     """Yield the ranks whose buffers are not as long as the collective has them.
 
     A buffer may have no chunk where the collective gives a rank none, and in place, where it is
@@ -286,7 +286,7 @@ class Memory:
         rank's own shard.
     """
 
-    def __init__(self, program: Program, promised: Promise, *, in_place: bool) -> None:
+    def __init__(self, program: Program | PutProgram, promised: Promise, *, in_place: bool) -> None:
         self.in_place = in_place
         self._bases: list[dict[str, int]] = []
         self._sizes: list[dict[str, int]] = []

@@ -8,17 +8,15 @@ from __future__ import annotations
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import islice
 
 from ccl.errors import ProblemError
-from interchange.execution import CELLS, MOST, Run, Verdict
+from interchange.execution import MOST, Execution, Run, check_size
 from interchange.execution._one_sided_machine import CALLER, one_sided_machine
 from interchange.execution.blocks import finishing_order
 from interchange.execution.checks import Finding, Where, place
 from interchange.execution.hazards import Hazard, hazards
 from interchange.execution.machine import Machine, Memory, Promise, promise, wrong_sizes
-from interchange.programs import Program, RankProgram
 from interchange.programs.one_sided import program as puts
 from interchange.programs.one_sided.program import MOVES, Cells, Op, PutProgram
 
@@ -245,35 +243,9 @@ def _amounts(ops: tuple[Op, ...]) -> Iterator[tuple[int, int, str]]:
     yield semaphores, puts.MOST_SEMAPHORES, "semaphores in one operation"
 
 
-@dataclass(frozen=True)
-class PutExecution(Verdict[PutProgram]):
-    """What came out of executing a program of puts; fields as of `interchange.execution.Execution`.
-
-    Parameters
-    ----------
-    program
-        What was executed.
-    findings
-        What is wrong with it; none if it is right.
-    remarks
-        What a user should know of it all the same.
-    interleavings
-        How many were run to the end.
-    deviation
-        Largest relative error of its float32 sums; None where it adds nothing up or is wrong.
-    seconds
-        How long executing it took.
-    """
-
-    remarks: tuple[Finding, ...] = ()
-    interleavings: int = 0
-    deviation: float | None = None
-    seconds: float = field(default=0.0, compare=False)
-
-
 def execute_one_sided(
     program: PutProgram, *, interleavings: int = 100, seed: int = 0
-) -> PutExecution:
+) -> Execution[PutProgram]:
     """Execute a program with distinct values and compare them with what its collective promises.
 
     First its places, channels and semaphores are checked. Then it is run: does it finish, are any
@@ -289,15 +261,16 @@ def execute_one_sided(
     began = time.perf_counter()
     if interleavings < 1:
         raise ProblemError(f"{interleavings} interleavings are not run; give 1 or more")
-    sizes = _sizes(program)
-    promised = promise(sizes)
+    promised = promise(program)
     if isinstance(promised, Finding):
-        return PutExecution(program, (promised,), seconds=time.perf_counter() - began)
-    found = list(islice(_before_running(program, sizes, promised), MOST))
+        return Execution(program, (promised,), seconds=time.perf_counter() - began)
+    found = list(islice(_before_running(program, promised), MOST))
     if found:
-        return PutExecution(program, tuple(found), seconds=time.perf_counter() - began)
-    _small(program)
-    memory = Memory(sizes, promised, in_place=program.in_place)
+        return Execution(program, tuple(found), seconds=time.perf_counter() - began)
+    kept = sum(each.input + each.output + each.scratch for each in program.ranks)
+    moves = (op for _, _, _, op in program.ops() if op.name in MOVES)
+    check_size(program, kept, sum(cells.count for op in moves for cells in op.dst))
+    memory = Memory(program, promised, in_place=program.in_place)
     run = Run(one_sided_machine(program, memory), memory, promised, slots=None)
     run.execute(interleavings, seed=seed, keep_input=False)
     findings = run.findings or _again(one_sided_machine(program, memory, calls=2))
@@ -310,7 +283,7 @@ def execute_one_sided(
     if program.collective == "custom" and not findings:
         words = "a custom collective promises nothing to compare with; its orders agree"
         remarks = [*remarks, Finding("custom", words)]
-    return PutExecution(
+    return Execution(
         program,
         tuple(findings[:MOST]),
         tuple(dict.fromkeys(remarks)),
@@ -320,52 +293,19 @@ def execute_one_sided(
     )
 
 
-def _sizes(program: PutProgram) -> Program:
-    """Return a program with the buffers and nothing done."""
-    ranks = tuple(RankProgram(each.input, each.output, each.scratch, ()) for each in program.ranks)
-    return Program(
-        program.name,
-        program.collective,
-        ranks,
-        max(max(each.input, each.output) for each in ranks),
-        in_place=program.in_place,
-        out_of_place=not program.in_place,
-        root=program.root,
-    )
-
-
-def _before_running(program: PutProgram, sizes: Program, promised: Promise) -> Iterator[Finding]:
+def _before_running(program: PutProgram, promised: Promise) -> Iterator[Finding]:
     """Yield what is wrong before anything runs; connections only if every place is right."""
     for rank, own in enumerate(program.ranks):
         if not (own.input and own.output):
             words = f"rank {rank} has {own.input} chunks of input and {own.output} of output"
             yield Finding("size", f"{words}; the executor divides by both", rank)
     placed = True
-    for each in (*wrong_sizes(sizes, promised), *misplaced(program)):
+    for each in (*wrong_sizes(program, promised), *misplaced(program)):
         placed = False
         yield each
     if placed:
         yield from mismatched(program)
     yield from beyond_limits(program)
-
-
-def _small(program: PutProgram) -> None:
-    """Refuse what would not fit into memory.
-
-    Raises
-    ------
-    ProblemError
-        If the buffers and what is moved have more than `CELLS` chunks together.
-    """
-    kept = sum(each.input + each.output + each.scratch for each in program.ranks)
-    moved = sum(
-        cells.count for _, _, _, op in program.ops() if op.name in MOVES for cells in op.dst
-    )
-    if kept + moved > CELLS:
-        raise ProblemError(
-            f"program {program.name} has {kept:,} chunks in its buffers and moves {moved:,}; "
-            f"at most {CELLS:,} in all are executed, so cut its buffers into fewer"
-        )
 
 
 def _again(machine: Machine) -> list[Finding]:

@@ -6,10 +6,13 @@ import pkgutil
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
+from typing import TypeVar
 
 from ccl.errors import FormatError
 from ccl.serialization.text import read_bytes
 from interchange.formats.format import Imported, Reader, Request, Writer
+
+Format = TypeVar("Format", Reader, Writer)
 
 ROOMS = ("machines", "synthesizers", "simulators", "graphs", "runtimes", "own")
 
@@ -36,28 +39,20 @@ def reader(name: str) -> Reader:
     FormatError
         If there is none.
     """
-    for each in readers():
-        if each.name == name:
-            return each
-    raise FormatError(
-        f"no format called {name!r} is read; there are {', '.join(_names(readers()))}"
-    )
+    return _called(name, readers(), "read")
 
 
 def writer(name: str) -> Writer:
-    """Return the writer called `name`.
+    """Return the writer called `name`; errors as `reader`."""
+    return _called(name, writers(), "written")
 
-    Raises
-    ------
-    FormatError
-        If there is none.
-    """
-    for each in writers():
+
+def _called(name: str, those: tuple[Format, ...], done: str) -> Format:
+    for each in those:
         if each.name == name:
             return each
-    raise FormatError(
-        f"no format called {name!r} is written; there are {', '.join(_names(writers()))}"
-    )
+    known = ", ".join(each.name for each in those)
+    raise FormatError(f"no format called {name!r} is {done}; there are {known}")
 
 
 def read_file(
@@ -101,10 +96,6 @@ def read_content(content: bytes, asked: Request, *, format_name: str | None = No
 def recognised(content: bytes) -> Reader | None:
     """Return the first reader that recognises content as its own."""
     return next((each for each in readers() if each.recognises(content)), None)
-
-
-def _names(those: tuple[Reader, ...] | tuple[Writer, ...]) -> list[str]:
-    return [each.name for each in those]
 
 
 def _modules() -> list[object]:

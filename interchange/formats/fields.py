@@ -13,6 +13,7 @@ from typing import Any
 
 from ccl.errors import FormatError
 from ccl.serialization.quantity import parse_size
+from ccl.topology import ABILITIES, Device, Link
 from interchange.formats.format import Question, Request
 
 _LONGEST = 60
@@ -200,3 +201,20 @@ def some(what: Sequence[object], *, most: int = 4) -> str:
     """Name the first of many for a sentence."""
     more = f" and {len(what) - most:,} more" if len(what) > most else ""
     return ", ".join(map(str, what[:most])) + more
+
+
+def device_fields(each: Device) -> dict[str, Any]:
+    """Return what is to be said of a device beside its kind: abilities only unlike its kind's."""
+    able = {"stores": each.stores, "copies": each.copies, "reduces": each.reduces}
+    usual = zip(able.items(), ABILITIES[each.kind], strict=True)
+    found: dict[str, Any] = {} if each.host is None else {"host": each.host}
+    found |= {name: value for (name, value), default in usual if value != default}
+    return found if each.buffer_bytes is None else found | {"buffer_bytes": each.buffer_bytes}
+
+
+def link_fields(link: Link) -> dict[str, Any]:
+    """Return what is to be said of a link beside its ends."""
+    found: dict[str, Any] = {"bandwidth": link.bandwidth, "alpha": link.alpha}
+    if link.medium:
+        found["medium"] = link.medium
+    return found if link.count == 1 else found | {"count": link.count}

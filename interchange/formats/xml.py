@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 from xml.etree.ElementTree import ParseError
-from xml.sax.saxutils import escape, quoteattr
 
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import DefusedXMLParser
@@ -24,6 +23,9 @@ MOST_BYTES = 64 * 2**20
 MOST_ELEMENTS = 2_000_000
 MOST_DEPTH = 64
 
+_ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"}
+_TEXT = str.maketrans(_ESCAPES)
+_ATTRIBUTE = str.maketrans({**_ESCAPES, '"': "&quot;", "\n": "&#10;", "\t": "&#9;"})
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -173,10 +175,10 @@ def xml_text(root: Element) -> str:
 def _write(element: Element, indent: str, lines: list[str]) -> None:
     words = [
         element.tag,
-        *(f"{key}={quoteattr(value)}" for key, value in element.attributes.items()),
+        *(f'{key}="{value.translate(_ATTRIBUTE)}"' for key, value in element.attributes.items()),
     ]
     if not element.children:
-        text = escape(element.content, {"\r": "&#13;"})
+        text = element.content.translate(_TEXT)
         end = f">{text}</{element.tag}>" if text else "/>"
         lines.append(f"{indent}<{' '.join(words)}{end}")
         return

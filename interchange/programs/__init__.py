@@ -28,8 +28,8 @@ the interpreter beside it).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Literal, get_args
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Generic, Literal, TypeVar, get_args
 
 from ccl.collective import CollectiveKind
 from ccl.errors import ProblemError
@@ -93,18 +93,27 @@ class ThreadBlock:
 
 
 @dataclass(frozen=True, slots=True)
-class RankProgram:
-    """What one rank does; sizes of its buffers in chunks."""
+class RankBuffers:
+    """Sizes of the buffers of a rank, in chunks."""
 
     input: int
     output: int
     scratch: int
+
+
+@dataclass(frozen=True, slots=True)
+class RankProgram(RankBuffers):
+    """What one rank does."""
+
     blocks: tuple[ThreadBlock, ...]
 
 
+Does = TypeVar("Does", bound=RankBuffers)
+
+
 @dataclass(frozen=True)
-class Program:
-    """What all ranks do.
+class Routine(Generic[Does]):
+    """What all ranks do in a call, whatever a rank does.
 
     Parameters
     ----------
@@ -114,14 +123,9 @@ class Program:
         What it does.
     ranks
         One for each rank.
-    chunks_per_loop
-        Into how many chunks the larger of a rank's input and output is cut.
-    protocol
-        Of NCCL.
-    in_place, out_of_place
-        Whether it may be called with overlapping buffers, with separate ones. In place, the
-        shorter buffer is the part of the longer one that holds the rank's own shard; of an
-        all-reduce both are the same.
+    in_place
+        Whether it may be called with overlapping buffers. In place, the shorter buffer is the part
+        of the longer one that holds the rank's own shard; of an all-reduce both are the same.
     smallest, largest
         Sizes in bytes of the buffer for which a runtime is to choose it.
     root
@@ -137,11 +141,9 @@ class Program:
 
     name: str
     collective: CollectiveKind
-    ranks: tuple[RankProgram, ...]
-    chunks_per_loop: int
-    protocol: Protocol = "Simple"
+    ranks: tuple[Does, ...]
+    _: KW_ONLY
     in_place: bool = False
-    out_of_place: bool = True
     smallest: int = 0
     largest: int = 1 << 40
     root: int = 0
@@ -150,6 +152,31 @@ class Program:
     def __post_init__(self) -> None:
         if not self.ranks:
             raise ProblemError(f"program {self.name} has no rank; give one or more")
+
+    @property
+    def longest(self) -> int:
+        """Chunks of the longest input or output of a rank."""
+        return max(max(each.input, each.output) for each in self.ranks)
+
+
+@dataclass(frozen=True)
+class Program(Routine[RankProgram]):
+    """What all ranks do, thread block by thread block.
+
+    Parameters
+    ----------
+    chunks_per_loop
+        Into how many chunks the larger of a rank's input and output is cut.
+    protocol
+        Of NCCL.
+    out_of_place
+        Whether it may be called with separate buffers.
+    """
+
+    chunks_per_loop: int
+    protocol: Protocol = "Simple"
+    _: KW_ONLY
+    out_of_place: bool = True
 
     @property
     def channels(self) -> int:

@@ -23,7 +23,8 @@ from ccl.errors import FormatError
 from ccl.serialization import wire
 from ccl.serialization.conditions import Document
 from ccl.serialization.text import decode_json, laid_out
-from ccl.topology import ABILITIES, Device, Link, SharedLimit, no_collection
+from ccl.topology import SharedLimit, no_collection
+from interchange.formats.fields import device_fields, link_fields
 from interchange.formats.format import Imported, Reader, Report, Request, Writer, Written, one_file
 from interchange.formats.graphs._graph import (
     SETTINGS,
@@ -241,11 +242,11 @@ def _element(content: Document) -> Element:
     )
     for each in topology.devices:
         label = {} if plain else {"label": each.name}
-        data = label | _attributes(each) | _place(content, each.name)
+        data = label | {"kind": each.kind} | device_fields(each) | _place(content, each.name)
         graph.children.append(Element("node", {"id": ids[each.name]}, _data("node", data)))
     for link in topology.links:
         ends = {"source": ids[link.src], "target": ids[link.dst]}
-        graph.children.append(Element("edge", ends, _data("edge", _of_link(link))))
+        graph.children.append(Element("edge", ends, _data("edge", link_fields(link))))
     keys = [
         Element("key", {"id": f"{what}-{name}", "for": what, "attr.name": name, "attr.type": kind})
         for what, those in _KEYS.items()
@@ -265,33 +266,11 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _attributes(each: Device) -> dict[str, Any]:
-    """Return what is to be said of a device; abilities only where its kind has others."""
-    found: dict[str, Any] = {"kind": each.kind}
-    if each.host is not None:
-        found["host"] = each.host
-    able = {"stores": each.stores, "copies": each.copies, "reduces": each.reduces}
-    usual = zip(able.items(), ABILITIES[each.kind], strict=True)
-    found |= {name: value for (name, value), default in usual if value != default}
-    if each.buffer_bytes is not None:
-        found["buffer_bytes"] = each.buffer_bytes
-    return found
-
-
 def _place(content: Document, name: str) -> dict[str, float]:
     if name not in content.positions:
         return {}
     x, y = content.positions[name]
     return {"x": x, "y": y}
-
-
-def _of_link(link: Link) -> dict[str, Any]:
-    found: dict[str, Any] = {"bandwidth": link.bandwidth, "alpha": link.alpha}
-    if link.medium:
-        found["medium"] = link.medium
-    if link.count != 1:
-        found["count"] = link.count
-    return found
 
 
 READER = Reader("graphml", "GraphML", ("graphml", "xml"), recognises, read, SETTINGS)

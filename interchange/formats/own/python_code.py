@@ -31,7 +31,8 @@ from ccl.problem import Problem
 from ccl.result import Plan, Result, Stop
 from ccl.serialization.conditions import Document
 from ccl.serialization.topoloom import collective_to_json
-from ccl.topology import ABILITIES, Device, Link, Topology
+from ccl.topology import Device, Link, Topology
+from interchange.formats.fields import device_fields, link_fields
 from interchange.formats.format import Writer, Written, one_file
 from interchange.formats.own.fragment import Solving
 
@@ -234,13 +235,7 @@ def _numbered(devices: Sequence[Device], place: int) -> int:
 
 
 def _device(each: Device, name: str | Code) -> Group:
-    able = {"stores": each.stores, "copies": each.copies, "reduces": each.reduces}
-    usual = zip(able.items(), ABILITIES[each.kind], strict=True)
-    named: dict[str, Any] = {} if each.host is None else {"host": each.host}
-    named |= {key: value for (key, value), default in usual if value != default}
-    if each.buffer_bytes is not None:
-        named["buffer_bytes"] = each.buffer_bytes
-    return call("device", each.kind, name, **named)
+    return call("device", each.kind, name, **device_fields(each))
 
 
 @dataclass(frozen=True)
@@ -253,14 +248,9 @@ class _Pair:
     @property
     def named(self) -> dict[str, Any]:
         """Everything but the ends."""
-        link = self.link
-        named: dict[str, Any] = {"bandwidth": link.bandwidth}
-        if repr(link.alpha) != "0.0":
-            named["alpha"] = link.alpha
-        if link.medium:
-            named["medium"] = link.medium
-        if link.count != 1:
-            named["count"] = link.count
+        named = link_fields(self.link)
+        if repr(named["alpha"]) == "0.0":
+            del named["alpha"]
         return named
 
 

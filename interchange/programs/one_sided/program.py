@@ -50,9 +50,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, get_args
 
-from ccl.collective import CollectiveKind
-from ccl.errors import ProblemError
-from interchange.programs import Buffer
+from interchange.programs import Buffer, RankBuffers, Routine
 
 ChannelKind = Literal["memory", "port"]
 
@@ -138,63 +136,38 @@ class Op:
 
 
 @dataclass(frozen=True, slots=True)
-class PutRank:
-    """What one rank does: sizes of its buffers in chunks, its thread blocks, and what they use.
+class PutRank(RankBuffers):
+    """What one rank does: its thread blocks, and what they use.
 
     `semaphores` are the values at the start.
     """
 
-    input: int
-    output: int
-    scratch: int
     channels: tuple[Channel, ...]
     semaphores: tuple[int, ...]
     blocks: tuple[tuple[Op, ...], ...]
 
 
 @dataclass(frozen=True)
-class PutProgram:
-    """What all ranks do.
+class PutProgram(Routine[PutRank]):
+    """What all ranks do; it is called in place or else out of place.
 
     Parameters
     ----------
-    name
-        For people and for the runtime.
-    collective
-        What it does.
-    ranks
-        One for each rank.
-    in_place
-        Whether it is called with overlapping buffers, else with separate ones. The shorter buffer
-        is then the part of the longer one that holds the rank's own shard.
-    smallest, largest
-        Bytes of the collective for which it may be called.
-    root
-        Rank of the root where the collective has one.
-    notes
-        What it does not keep of the plan that it was made from, in sentences.
     parts
         In how many the chunks of the file that it was read from are cut.
-
-    Raises
-    ------
-    ProblemError
-        If it has no rank.
     """
 
-    name: str
-    collective: CollectiveKind
-    ranks: tuple[PutRank, ...]
-    in_place: bool = False
-    smallest: int = 0
-    largest: int = 1 << 40
-    root: int = 0
-    notes: tuple[str, ...] = field(default=(), compare=False)
     parts: int = 1
 
-    def __post_init__(self) -> None:
-        if not self.ranks:
-            raise ProblemError(f"program {self.name} has no rank; give one or more")
+    @property
+    def out_of_place(self) -> bool:
+        """Whether it is called with separate buffers."""
+        return not self.in_place
+
+    @property
+    def chunks_per_loop(self) -> int:
+        """Into how many chunks the larger of a rank's input and output is cut."""
+        return self.longest
 
     @property
     def operations(self) -> int:

@@ -12,7 +12,7 @@ from ccl.topology import Topology, device, duplex
 from gallery import open_cluster
 from interchange.formats.format import Imported, Request
 from interchange.formats.machines.nccl import system
-from interchange.formats.machines.nccl.shape import READER, recognises
+from interchange.formats.machines.nccl.channels import READER, recognises
 
 SAMPLES = Path(__file__).parent / "samples"
 CHANNELS = (SAMPLES / "nccl_channels.xml").read_bytes()

@@ -13,7 +13,8 @@ from ccl.serialization.conditions import document
 from ccl.topology import Link, SharedLimit, Topology, device, duplex
 from gallery import open_cluster
 from interchange.formats.format import Request, Written
-from interchange.formats.machines.nccl.system import READER, WRITER
+from interchange.formats.machines.nccl.system import READER
+from interchange.formats.machines.nccl.writing import WRITER
 from interchange.formats.xml import Element, parse_xml, xml_text
 from tests.interchange.formats.strategies import clusters
 

@@ -2,40 +2,22 @@
 
 NCCL wants every GPU and NIC in a PCIe tree below a CPU. Where the drawing has such a tree it is
 kept; where it has none, places are invented: a CPU, and a bridge for a GPU beside its NICs.
-
-Channels that NCCL planned, as ``NCCL_GRAPH_DUMP_FILE`` writes them, drawn above a cluster.
-
-A file has a graph for each way of working: rings, trees, CollNet chains, NVLS. A ring names its
-GPUs in order, and the network ports where it enters and leaves; without ports it is closed. A tree
-names the GPUs of a chain, of which the first has the port upwards; downwards it is the second in a
-split tree (NVIDIA/nccl, src/graph/search.cc). Of NVLS only the GPU that leads a channel is named.
-GPUs and ports are named by the number that they have on their host, GPUs at times also by rank.
-
-Shortest ways over a cluster: fewest links, then fastest, through GPUs only as a last resort.
 """
 
 from __future__ import annotations
 
-import heapq
-import itertools
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ccl.errors import FormatError
-from ccl.serialization.conditions import document
-from ccl.text import count
 from ccl.topology import Device, Link, Topology
-from interchange.formats.fields import choice
-from interchange.formats.format import Imported, Overlay, Reader, Report, Request
 from interchange.formats.machines.nccl.parts import (
     CPUS,
     MOST_CPUS,
     UNKNOWN_CPU,
     Role,
-    without_comments,
 )
-from interchange.formats.xml import Element, begins_with, parse_xml
 
 DEEPEST = 32
 """Bridges below one another that are kept."""
@@ -108,8 +90,9 @@ def shape_of(topology: Topology, host: str | None) -> Shape:
         raise FormatError(
             f"{host or topology.name} has no GPU; NCCL's topology is of a host with GPUs"
         )
-    shaping.trees()
-    shaping.rest()
+    shaping.hang_trees()
+    shaping.hang_gpus()
+    shaping.hang_nics()
     if len(shape.cpus) > MOST_CPUS:
         raise FormatError(
             f"{host or topology.name} has {len(shape.cpus)} CPUs; at most {MOST_CPUS} are written"
@@ -123,6 +106,17 @@ def fast(link: Link) -> bool:
 
 
 class _Shaping:
+    """Hangs devices in four steps, each only what no earlier one has.
+
+    1. What PCIe links reach from the CPUs, each where it is reached first.
+    2. Bridges that no CPU reaches, at the first CPU, those with most links first, with what they
+       reach.
+    3. GPUs that no tree holds, with the NICs beside them that none holds either: at the CPU that
+       they are linked to or the first, below a bridge of their own if there is a NIC or a port;
+       and a port for each link of a GPU into the network, beside it.
+    4. The other NICs, beside a GPU that they are joined to, or at the first CPU.
+    """
+
     def __init__(self, topology: Topology, host: str | None) -> None:
         self.topology = topology
         self.touching: dict[str, list[Link]] = {each.name: [] for each in topology.devices}
@@ -165,7 +159,7 @@ class _Shaping:
     def _other(link: Link, name: str) -> str:
         return link.dst if link.src == name else link.src
 
-    def trees(self) -> None:
+    def hang_trees(self) -> None:
         """Hang on the CPUs what PCIe links reach, then on invented places what none reaches."""
         self._grow([str(cpu) for cpu in self.shape.cpus])
         bridges = [name for name, role in self.shape.roles.items() if role == "pcie"]
@@ -202,8 +196,8 @@ class _Shaping:
         ends = self.shape.roles.get(link.src), self.shape.roles.get(link.dst)
         return link.medium == "local" and ends == ("pcie", "pcie")
 
-    def rest(self) -> None:
-        """Give places to GPUs and NICs that no tree holds."""
+    def hang_gpus(self) -> None:
+        """Give places to GPUs that no tree holds, and to ports."""
         for name, role in self.shape.roles.items():
             if role != "gpu":
                 continue
@@ -218,6 +212,9 @@ class _Shaping:
             for spot in (name, *nics):
                 self.shape.hang(spot, place)
             self._port(ports, place)
+
+    def hang_nics(self) -> None:
+        """Give places to the NICs that are left."""
         for name, role in self.shape.roles.items():
             if role == "nic" and name not in self.shape.above:
                 self.shape.hang(name, self._beside(name))
@@ -257,268 +254,3 @@ class _Shaping:
         self.invented -= 1
         self.shape.hang(self.invented, above)
         return self.invented
-
-
-Route = tuple[str, ...]
-
-
-class Routes:
-    """Finds ways, each once."""
-
-    def __init__(self, topology: Topology) -> None:
-        self.topology = topology
-        self.known: dict[tuple[str, str], Route | None] = {}
-
-    def between(self, src: str, dst: str) -> Route | None:
-        """Return the devices from `src` to `dst`, None if nothing leads there."""
-        if (src, dst) not in self.known:
-            self.known[src, dst] = self._shortest(src, dst, "switch", "memory") or self._shortest(
-                src, dst, "switch", "memory", "nic", "gpu"
-            )
-        return self.known[src, dst]
-
-    def along(self, names: list[str]) -> Route | None:
-        """Return the devices over several in order, None if a part has no way."""
-        found = names[:1]
-        for src, dst in itertools.pairwise(names):
-            way = self.between(src, dst)
-            if way is None:
-                return None
-            found += way[1:]
-        return tuple(found)
-
-    def _shortest(self, src: str, dst: str, *through: str) -> Route | None:
-        """Return the shortest way through devices of some kinds, by Dijkstra's method."""
-        if src == dst:
-            return (src,)
-        before: dict[str, str] = {}
-        open_ones: list[tuple[int, float, str, str]] = [(0, 0.0, src, "")]
-        while open_ones:
-            hops, beta, name, last = heapq.heappop(open_ones)
-            if name in before:
-                continue
-            before[name] = last
-            if name == dst:
-                return _traced(before, dst)
-            if name != src and self.topology.device(name).kind not in through:
-                continue
-            for link in self.topology.links_out[name]:
-                if link.dst not in before:
-                    heapq.heappush(open_ones, (hops + 1, beta + link.beta, link.dst, name))
-        return None
-
-
-def _traced(before: dict[str, str], dst: str) -> Route:
-    way = [dst]
-    while before[way[-1]]:
-        way.append(before[way[-1]])
-    return tuple(reversed(way))
-
-
-MOST_ELEMENTS = 200_000
-
-KINDS = {0: "ring", 1: "tree", 2: "collnet-chain", 3: "nvls", 4: "collnet-direct"}
-_PATTERNS = {
-    1: "a balanced tree",
-    2: "a split tree",
-    3: "a tree",
-    4: "a ring",
-    5: "NVLS",
-    6: "CollNet direct",
-}
-_RING, _SPLIT, _NVLS, _DIRECT = 4, 2, 5, 6
-_TYPES = {
-    "LOC": "the GPU itself",
-    "NVL": "NVLink",
-    "NVB": "NVLink through another GPU",
-    "C2C": "NVLink-C2C",
-    "PIX": "one PCIe switch",
-    "PXB": "several PCIe switches",
-    "P2C": "PCIe and NVLink-C2C",
-    "PXN": "NVLink and the port of another GPU",
-    "PHB": "the host bridge of a CPU",
-    "SYS": "the link between CPUs",
-    "NET": "the network",
-    "DIS": "nothing",
-}
-SETTINGS = {
-    "graph": f"which of {', '.join(KINDS.values())} is drawn; all is usual",
-    "host": "name of the host that the file is of; the first is usual",
-}
-_SYSTEM = 56
-"""Bits of a number below those that say which host of an NVLink network is meant."""
-
-
-def recognises(content: bytes) -> bool:
-    """Say whether XML begins with <graphs>."""
-    return begins_with(content, "graphs")
-
-
-def read(content: bytes, asked: Request) -> Imported:
-    """Read channels over the topology that is open.
-
-    Raises
-    ------
-    FormatError
-        If no topology is open, it is not XML of this form, or it names a GPU that is not there.
-    """
-    wanted = choice(asked, "graph", (*KINDS.values(), "all"), "all")
-    if asked.topology is None:
-        raise FormatError(
-            "it holds channels over a cluster and no cluster; open the cluster "
-            "first, such as from NCCL's topology file"
-        )
-    root = parse_xml(without_comments(content), most_elements=MOST_ELEMENTS)
-    if root.tag != "graphs":
-        raise FormatError(
-            f"line {root.line}: it begins with <{root.tag}>; a file of channels with <graphs>"
-        )
-    reading = _Reading(asked.topology, asked.settings.get("host", "").strip())
-    graphs = [each for each in root.each("graph") if wanted in ("all", _kind(each))]
-    if not graphs:
-        raise FormatError(f"it has no <graph>{'' if wanted == 'all' else f' of {wanted}'}")
-    for graph in graphs:
-        reading.graph(graph)
-    return Imported(document(asked.topology), reading.report(), overlay=reading.overlay())
-
-
-def _kind(graph: Element) -> str:
-    number = graph.integer("id", -1)
-    return KINDS.get(number, f"graph {number}")
-
-
-class _Reading:
-    def __init__(self, topology: Topology, host: str) -> None:
-        self.ways = Routes(topology)
-        self.topology = topology
-        hosts: list[str | None] = [*topology.hosts] or [None]
-        if host and host not in hosts:
-            raise FormatError(
-                f"the cluster has no host {host}; there are {', '.join(topology.hosts[:8])}"
-            )
-        self.hosts = hosts[hosts.index(host) :] if host else hosts
-        self.gpus: dict[str | None, list[str]] = {each: [] for each in hosts}
-        self.nics: dict[str | None, list[str]] = {each: [] for each in hosts}
-        for each in topology.devices:
-            place = each.host if topology.hosts else None
-            if each.kind in ("gpu", "nic") and place in self.gpus:
-                (self.gpus if each.kind == "gpu" else self.nics)[place].append(each.name)
-        self.found: list[tuple[str, Route]] = []
-        self.told: list[str] = []
-        self.titles: list[str] = []
-        self.lost: Counter[tuple[str, str]] = Counter()
-
-    def graph(self, graph: Element) -> None:
-        """Take the channels of a graph."""
-        kind, pattern = _kind(graph), graph.integer("pattern", _RING)
-        channels = list(graph.each("channel"))
-        inside, between = graph.number("speedintra", 0.0), graph.number("speedinter", 0.0)
-        kinds = [graph.attributes.get(name, "") for name in ("typeintra", "typeinter")]
-        over = [f" over {_TYPES.get(each, each[:20])}" if each else "" for each in kinds]
-        shape = _PATTERNS.get(pattern, "something new")
-        self.told.append(
-            f"{kind}: {count(len(channels), 'channel')} as {shape}, {inside:g} GB/s inside a "
-            f"host{over[0]}, {between:g} GB/s between hosts{over[1]}"
-        )
-        if channels:
-            self.titles.append(f"{kind} {len(channels)} × {inside:g} GB/s")
-        for number, channel in enumerate(channels):
-            self._channel(channel, f"{kind} {number}", pattern)
-
-    def _channel(self, channel: Element, label: str, pattern: int) -> None:
-        gpus = [self._gpu(each) for each in channel.each("gpu")]
-        nets = [self._nic(each) for each in channel.each("net")]
-        named = bool(nets)
-        up = [nets[0]] if nets and nets[0] is not None else []
-        down = [nets[-1]] if nets and nets[-1] is not None else []
-        if not gpus:
-            self.lost["channel", "without a GPU"] += 1
-        elif pattern == _RING:
-            self._way(label, [*up, *gpus, *(down if named else gpus[:1] if gpus[1:] else [])])
-        elif pattern == _NVLS:
-            self._way(label, [*up, gpus[0]])
-            for switch in self._nvswitches(gpus[0]):
-                self._way(label, [gpus[0], switch])
-        elif pattern == _DIRECT:
-            self._way(label, [*up, gpus[0]])
-            for other in gpus[1:]:
-                self._way(label, [gpus[0], other])
-        else:
-            self._way(label, [*up, *gpus])
-            last = gpus[1] if pattern == _SPLIT and gpus[1:] else gpus[0]
-            self._way(f"{label}, downwards", [last, *down])
-
-    def _way(self, label: str, names: list[str]) -> None:
-        """Keep a way over some devices if it has any link."""
-        if len(names) < 2:
-            return
-        way = self.ways.along(names)
-        if way is None:
-            self.lost["way", "that no links of the cluster lead"] += 1
-        elif len(way) > 1:
-            self.found.append((label, way))
-
-    def _gpu(self, element: Element) -> str:
-        ranks = self.topology.ranks
-        rank = element.integer("rank", -1)  # newer NCCL says it
-        if 0 <= rank < len(ranks):
-            return ranks[rank]
-        host, number = self._place(element)
-        gpus = self.gpus[host]
-        if number >= len(gpus):
-            raise FormatError(
-                f'line {element.line}: <gpu dev="{number}"> is not on '
-                f"{host or self.topology.name}, which has {count(len(gpus), 'GPU')} from 0 on"
-            )
-        return gpus[number]
-
-    def _nic(self, element: Element) -> str | None:
-        """Return a NIC; clusters may be drawn without."""
-        host, number = self._place(element)
-        nics = self.nics[host]
-        if number >= len(nics):
-            self.lost["network port", "that the cluster does not have"] += 1
-            return None
-        return nics[number]
-
-    def _place(self, element: Element) -> tuple[str | None, int]:
-        number = element.integer("dev")
-        system = number >> _SYSTEM
-        if not 0 <= system < len(self.hosts):
-            raise FormatError(
-                f"line {element.line}: <{element.tag}> is on host {system} from "
-                f"{self.hosts[0] or self.topology.name} on, and there are {len(self.hosts)}"
-            )
-        return self.hosts[system], number & ((1 << _SYSTEM) - 1)
-
-    def _nvswitches(self, gpu: str) -> list[str]:
-        switches = [
-            link
-            for link in self.topology.links_out[gpu]
-            if self.topology.device(link.dst).kind == "switch"
-            and not link.medium.startswith(("PCIe", "NVLink-C2C"))
-        ]
-        if not switches:
-            self.lost["NVLS channel", "of a GPU without an NVSwitch"] += 1
-        return [link.dst for link in switches]
-
-    def overlay(self) -> Overlay | None:
-        """Return what is drawn, None if nothing is."""
-        if not self.found:
-            return None
-        ways = tuple(way for _, way in self.found)
-        labels = tuple(label for label, _ in self.found)
-        return Overlay(f"NCCL: {', '.join(self.titles[:6])}", ways, labels)
-
-    def report(self) -> Report:
-        """Say what there was."""
-        host = self.hosts[0] or self.topology.name
-        assumed = [
-            f"dev k is the k-th GPU or port of {host} as drawn, unless a rank is said",
-            "between two GPUs the path of fewest links, of these the fastest, through switches",
-        ]
-        left = [f"{count(many, what)} {which}" for (what, which), many in self.lost.items()]
-        return Report(tuple(self.told[:10]), tuple(assumed), tuple(left))
-
-
-READER = Reader("nccl-graph", "NCCL channels (rings, trees)", ("xml",), recognises, read, SETTINGS)

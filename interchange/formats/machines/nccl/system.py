@@ -11,25 +11,325 @@ Source of the format: NVIDIA/nccl, src/graph/xml.cc and topo.cc; ROCm/rccl for `
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
 from ccl.errors import FormatError
 from ccl.serialization.conditions import document
 from ccl.text import count
+from ccl.topology import Declared, Device, DeviceKind, Interchange, Link, Topology, device, duplex
 from interchange.formats.fields import choice, whole
-from interchange.formats.format import Imported, Reader, Report, Request, Writer
+from interchange.formats.format import Imported, Reader, Report, Request
 from interchange.formats.machines._pcie_tree import DIRECT_ALPHA, HOP_ALPHA
-from interchange.formats.machines.nccl.cluster import MOST_GPUS, NETWORK_ALPHA, Built, build
 from interchange.formats.machines.nccl.parts import (
     LOCAL,
     NVLINKS,
     UNSAID_NIC,
     XGMIS,
+    Bond,
+    Part,
     Parts,
     Role,
+    Wire,
     read_parts,
     without_comments,
 )
-from interchange.formats.machines.nccl.writing import Options, write
 from interchange.formats.xml import begins_with, parse_xml
+
+Network = Literal["flat", "rails"]
+
+NETWORK_ALPHA = 1.3
+"""µs of a link in the network; assumed, as in the gallery."""
+
+MOST_GPUS = 16_384
+MOST_DEVICES = 200_000
+MOST_LINKS = 1_000_000
+MOST_CPU_LINKS = 100_000
+"""Between the CPUs of a file."""
+
+FOUND = 5000
+"""Devices below which all symmetries are looked for, of which those of hosts are only a part."""
+
+_KINDS: dict[Role, DeviceKind] = {
+    "gpu": "gpu",
+    "nvswitch": "switch",
+    "cpu": "switch",
+    "pcie": "switch",
+    "nic": "nic",
+}
+_ROLES: tuple[Role, ...] = ("gpu", "nvswitch", "cpu", "pcie", "nic")
+
+
+@dataclass(frozen=True)
+class Built:
+    """A cluster and what a report says of how it came about.
+
+    Parameters
+    ----------
+    topology
+        The cluster.
+    found
+        How many devices of each role the file has that are kept.
+    chains
+        Bridges that became part of a link.
+    idle
+        CPUs that had nothing below them.
+    one_way
+        Links between GPUs that only one end names.
+    cpu_wires
+        Links between CPUs.
+    copies
+        How often the file was taken.
+    """
+
+    topology: Topology
+    found: dict[Role, int]
+    chains: int
+    idle: int
+    one_way: int
+    cpu_wires: tuple[Wire, ...]
+    copies: int
+
+
+def build(parts: Parts, *, copies: int, network: Network) -> Built:
+    """Make the cluster of `copies` times the hosts of a file.
+
+    Raises
+    ------
+    FormatError
+        If it has no GPU, becomes too large, or its hosts cannot be joined.
+    ProblemError
+        If what it says is no topology.
+    """
+    builder = _Builder(parts, copies)
+    builder.check()
+    devices, links = builder.devices(), builder.links()
+    if copies * len(parts.hosts) > 1:
+        more_devices, more_links = builder.network(network)
+        devices, links = [*devices, *more_devices], [*links, *more_links]
+    found: dict[Role, int] = {role: len(builder.numbers[role]) for role in _ROLES}
+    gpus = found["gpu"] * copies
+    title = f"NCCL system of {gpus} GPU{'s' * (gpus > 1)}"
+    declared = builder.declared()
+    return Built(
+        Topology(title, tuple(devices), tuple(links), declared=declared),
+        found,
+        builder.chains,
+        builder.idle,
+        builder.one_way(),
+        builder.cpu_wires,
+        copies,
+    )
+
+
+class _Builder:
+    """Names of one host's parts carry over to the copies, whose numbers go on."""
+
+    def __init__(self, parts: Parts, copies: int) -> None:
+        self.listed = [replace(part) for part in parts.listed]
+        self.bonds = list(parts.bonds)
+        self.hosts = len(parts.hosts)
+        self.copies = copies
+        self.alive = self._alive()
+        self.chains = self._collapse()
+        cpus = [i for i, part in enumerate(self.listed) if part.role == "cpu"]
+        self.idle = sum(not self.alive[i] for i in cpus)
+        self.cpu_wires = self._join_cpus([i for i in cpus if self.alive[i]])
+        self.numbers = self._numbers()
+        self.bases: dict[int, tuple[Role, int]] = {
+            part: (role, place) for role in _ROLES for place, part in enumerate(self.numbers[role])
+        }
+
+    def check(self) -> None:
+        """Refuse what would be too much before it is made."""
+        gpus, devices = len(self.numbers["gpu"]), len(self.bases)
+        if not gpus:
+            raise FormatError(
+                "it has no GPU; each is a <gpu> with a rank inside a <pci> below a <cpu>, or a "
+                "<pci> of class 0x03"
+            )
+        links = len(self.bonds) + 2 * devices
+        for what, one, most in (
+            ("GPUs", gpus, MOST_GPUS),
+            ("devices", devices, MOST_DEVICES),
+            ("links", links, MOST_LINKS),
+        ):
+            if one * self.copies > most:
+                raise FormatError(
+                    f"{self.copies:,} times {one:,} {what} are too many; {most:,} are the most"
+                )
+
+    def _alive(self) -> list[bool]:
+        """Say of each part whether a GPU, NIC or link hangs on it."""
+        alive = [part.role in ("gpu", "nic", "nvswitch") for part in self.listed]
+        for bond in self.bonds:
+            alive[bond.src] = alive[bond.dst] = True
+        for number in range(len(self.listed) - 1, -1, -1):  # what is above comes before
+            if alive[number] and self.listed[number].above >= 0:
+                alive[self.listed[number].above] = True
+        return alive
+
+    def _collapse(self) -> int:
+        """Make a link of each bridge with one thing below, and return how many there were."""
+        bound = {end for bond in self.bonds for end in (bond.src, bond.dst)}
+        many: Counter[int] = Counter()
+        last: dict[int, int] = {}
+        for number, part in enumerate(self.listed):
+            if self.alive[number] and part.above >= 0:
+                many[part.above] += 1
+                last[part.above] = number
+        chains = 0
+        for number in range(len(self.listed) - 1, -1, -1):
+            part = self.listed[number]
+            if part.role != "pcie" or many[number] != 1 or number in bound:
+                continue
+            child = self.listed[last[number]]
+            child.above, child.wire = part.above, _narrower(child.wire, part.wire)
+            if many[part.above] == 1:
+                last[part.above] = last[number]
+            self.alive[number] = False
+            chains += 1
+        return chains
+
+    def _join_cpus(self, cpus: list[int]) -> tuple[Wire, ...]:
+        wires: dict[Wire, None] = {}
+        by_host: dict[int, list[int]] = {}
+        for number in cpus:
+            by_host.setdefault(self.listed[number].host, []).append(number)
+        if sum(len(many) ** 2 for many in by_host.values()) > MOST_CPU_LINKS:
+            raise FormatError(
+                f"its CPUs have more than {MOST_CPU_LINKS:,} links among them; that is too many"
+            )
+        for first, second in ((a, b) for many in by_host.values() for a in many for b in many):
+            cpu = self.listed[first].cpu
+            if first != second and cpu is not None:
+                wires[cpu.wire] = None
+                self.bonds.append(Bond(first, second, cpu.wire))
+        return tuple(wires)
+
+    def _numbers(self) -> dict[Role, list[int]]:
+        """Return the parts of each role in the order of their names."""
+        found: dict[Role, list[int]] = {role: [] for role in _ROLES}
+        for number, part in enumerate(self.listed):
+            if self.alive[number]:
+                found[part.role].append(number)
+        found["gpu"].sort(key=lambda number: self.listed[number].order)
+        found["nic"].sort(key=lambda number: (self.listed[number].host, self.listed[number].order))
+        return found
+
+    def name(self, number: int, copy: int) -> str:
+        """Return what a part is called in a copy."""
+        role, place = self.bases[number]
+        return f"{role}{place + copy * len(self.numbers[role])}"
+
+    def host(self, part: Part, copy: int) -> str | None:
+        """Return the host of a part in a copy; a fabric of several hosts has none."""
+        return None if part.host < 0 else f"h{part.host + copy * self.hosts}"
+
+    def devices(self) -> list[Device]:
+        """Return all devices, the GPUs of a copy first."""
+        return [
+            device(_KINDS[role], self.name(number, copy), host=self.host(self.listed[number], copy))
+            for copy in range(self.copies)
+            for role in _ROLES
+            for number in self.numbers[role]
+        ]
+
+    def links(self) -> list[Link]:
+        """Return all links inside of hosts, in the order of their devices."""
+        place = {number: i for i, number in enumerate(self.bases)}
+        ends = sorted(self._ends(), key=lambda end: (place[end[0]], place[end[1]]))
+        return [
+            Link(
+                self.name(src, copy),
+                self.name(dst, copy),
+                wire.bandwidth,
+                self._alpha(src, dst),
+                wire.medium,
+                wire.count,
+            )
+            for copy in range(self.copies)
+            for src, dst, wire in ends
+        ]
+
+    def _ends(self) -> Iterator[tuple[int, int, Wire]]:
+        bound = {(bond.src, bond.dst) for bond in self.bonds}
+        for bond in self.bonds:
+            yield bond.src, bond.dst, bond.wire
+        for number, part in enumerate(self.listed):
+            if not self.alive[number] or part.above < 0 or part.wire is None:
+                continue
+            for src, dst in ((part.above, number), (number, part.above)):
+                if (src, dst) not in bound:  # NVLink to the CPU is faster than PCIe beside it
+                    yield src, dst, part.wire
+
+    def _alpha(self, src: int, dst: int) -> float:
+        both = self.listed[src].role == self.listed[dst].role == "gpu"
+        return DIRECT_ALPHA if both else HOP_ALPHA
+
+    def one_way(self) -> int:
+        """Return how many links between GPUs only one end names."""
+        ends = {(bond.src, bond.dst) for bond in self.bonds}
+        gpus = set(self.numbers["gpu"])
+        return sum((b, a) not in ends for a, b in ends if a in gpus and b in gpus)
+
+    def network(self, fabric: Network) -> tuple[list[Device], list[Link]]:
+        """Return the switches that join the NICs of all hosts, and their links."""
+        if not self.numbers["nic"]:
+            if self.copies > 1:
+                raise FormatError(
+                    f"it has no NIC, so that nothing joins {self.copies} hosts; leave the setting "
+                    "hosts out"
+                )
+            return [], []
+        rails: list[list[tuple[str, Part]]] = [[]]
+        places: Counter[int] = Counter()
+        for number in self.numbers["nic"]:
+            part = self.listed[number]
+            rail = places[part.host] if fabric == "rails" else 0
+            places[part.host] += 1
+            rails += [[] for _ in range(rail + 1 - len(rails))]
+            rails[rail] += [(self.name(number, copy), part) for copy in range(self.copies)]
+        names = ["fabric"] if fabric == "flat" else [f"rail{i}" for i in range(len(rails))]
+        links = [
+            link
+            for name, nics_of in zip(names, rails, strict=True)
+            for nic, part in nics_of
+            for link in duplex(
+                nic,
+                name,
+                bandwidth=part.speed,
+                alpha=part.latency or NETWORK_ALPHA,
+                medium=part.medium,
+            )
+        ]
+        if len(names) > 1:
+            for name, nics_of in zip(names, rails, strict=True):
+                speed = sum(part.speed for _, part in nics_of)
+                links += duplex(
+                    name, "spine", bandwidth=speed, alpha=NETWORK_ALPHA, medium="network"
+                )
+            names.append("spine")
+        return [device("switch", name) for name in names], links
+
+    def declared(self) -> tuple[Declared, ...]:
+        """Declare that the copies may be permuted, where it takes too long to find more."""
+        if self.copies == 1 or self.copies * len(self.bases) < FOUND:
+            return ()
+        blocks = (
+            tuple(self.name(number, copy) for number in sorted(self.bases))
+            for copy in range(self.copies)
+        )
+        return (Interchange(tuple(blocks)),)
+
+
+def _narrower(first: Wire | None, second: Wire | None) -> Wire | None:
+    if first is None or second is None:
+        return first or second
+    return first if first.bandwidth <= second.bandwidth else second
+
 
 MOST_ELEMENTS = 200_000
 
@@ -183,5 +483,3 @@ def _left_out(parts: Parts, built: Built) -> list[str]:
 
 
 READER = Reader("nccl", "NCCL or RCCL topology", ("xml",), recognises, read, SETTINGS)
-
-WRITER = Writer("nccl", "NCCL or RCCL topology", "xml", "topology", write, Options)

@@ -16,8 +16,7 @@ from ccl.serialization.conditions import Document
 from ccl.text import count
 from ccl.topology import Device, Link, Topology
 from interchange.formats.fields import some
-from interchange.formats.format import Written, one_file
-from interchange.formats.machines.nccl.cluster import build
+from interchange.formats.format import Writer, Written, one_file
 from interchange.formats.machines.nccl.parts import (
     CPUS,
     DEFAULT_SM,
@@ -37,6 +36,7 @@ from interchange.formats.machines.nccl.parts import (
     read_parts,
 )
 from interchange.formats.machines.nccl.shape import Shape, Spot, fast, host_of, shape_of
+from interchange.formats.machines.nccl.system import build
 from interchange.formats.xml import Element, parse_xml, xml_text
 
 
@@ -437,3 +437,6 @@ def _port(number: int, bandwidth: float) -> Element:
     speed = int(min(max(1.0, round(min(bandwidth * 8000, 1e12))), MOST_SPEED))
     said = {"name": f"nic{number}", "dev": str(number), "speed": str(speed), "port": "1"}
     return Element("net", said | {"latency": "0.000000", "maxconn": "131072", "gdr": "1"})
+
+
+WRITER = Writer("nccl", "NCCL or RCCL topology", "xml", "topology", write, Options)
