@@ -40,7 +40,7 @@ from ccl.problem import Problem
 from ccl.result import Result
 from ccl.text import count, ordinal
 from formulations import memory_each
-from widgets.view_model.scene import Point, thinned
+from widgets.view_model.gap import Point, thinned
 
 if TYPE_CHECKING:
     from designer.shell.request import Request

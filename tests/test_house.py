@@ -262,10 +262,10 @@ def own_lines(function):
 HEAVY = {
     "ccl": ("cvxpy", "highspy", "scipy", "networkx", "igraph", "dash", "anywidget", "plotly"),
     "formulations.bounds": ("cvxpy", "highspy", "networkx", "matplotlib"),
-    "gallery": ("cvxpy", "highspy", "scipy", "dash", "anywidget", "plotly"),
-    "formulations": ("cvxpy", "highspy", "dash", "anywidget", "plotly"),
-    "widgets": ("cvxpy", "highspy", "dash", "anywidget", "plotly"),
-    "designer": ("cvxpy", "highspy", "dash", "anywidget", "plotly"),
+    "gallery": ("cvxpy", "highspy", "scipy", "dash", "anywidget", "plotly", "matplotlib"),
+    "formulations": ("cvxpy", "highspy", "dash", "anywidget", "plotly", "matplotlib"),
+    "widgets": ("cvxpy", "highspy", "dash", "anywidget", "plotly", "matplotlib"),
+    "designer": ("cvxpy", "highspy", "dash", "anywidget", "plotly", "matplotlib"),
 }
 
 

@@ -32,7 +32,7 @@ class GapChart(_Hosted):
     Parameters
     ----------
     **props
-        ``id``, ``className``, ``style``, and ``course`` as `widgets.view_model.scene.course` makes
+        ``id``, ``className``, ``style``, and ``course`` as `widgets.view_model.gap.course` makes
         it.
     """
 

@@ -34,7 +34,6 @@
   };
 
   /** A share as per cent with three digits. */
-  const percent = (share) => `${Number((share * 100).toPrecision(3))} %`;
 
   const command = (name, args) => ({ name, args, n: Date.now() * 1000 });
 
@@ -215,13 +214,13 @@
       /** Show Solve or Stop, and ask for news only while there may be some. */
       running(job, course) {
         const found = course?.points?.findLast((row) => row[1] !== null);
-        const gap = found?.[2] ? Math.max(0, found[1] / found[2] - 1) : null;
+        const gap = found ? course.readouts?.at(-1).gap : "–";
         const card = job ? (found ? "" : "ds-before") : "ds-after";
         return [
           job ? { display: "none" } : {},
           job ? {} : { display: "none" },
           found ? "Stop" : "Cancel",
-          gap === null ? "Accept" : `Accept ${percent(gap)}`,
+          gap === "–" ? "Accept" : `Accept ${gap}`,
           !job,
           Boolean(job),
           !job && !found,

@@ -134,8 +134,8 @@ def atlas(
     _solve(store, topology, kinds, names=solve, time_limit=time_limit, root=0)
     found = regimes(store, topology, kinds, sizes=_sizes(sizes) or ATLAS_SIZES)
     if svg is not None:
-        from widgets.pictures.atlas import atlas_picture  # noqa: PLC0415  only who draws waits
-        from widgets.pictures.svg import svg as painted  # noqa: PLC0415
+        from widgets.print.diagrams import atlas_picture  # noqa: PLC0415  only who draws waits
+        from widgets.print.painter import svg as painted  # noqa: PLC0415
 
         write_text(svg, painted(atlas_picture(found)))
         remark(f"the atlas is in {svg}")

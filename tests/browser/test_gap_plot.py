@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import widgets
-from widgets.view_model.scene import course
+from widgets.view_model.gap import course
 
 pytestmark = pytest.mark.browser
 
@@ -43,9 +44,7 @@ def content(points: list[Any], *, seconds: float, running: bool) -> Any:
 def plot(page: Page, tmp_path: Path) -> Page:
     """A page with the plot of a solve that runs, 4 s after its start."""
     source = (Path(widgets.__file__).parent / "static" / "gap_plot.js").read_bytes()
-    told = str(content(POINTS, seconds=4.0, running=True))
-    for python, script in (("None", "null"), ("True", "true"), ("False", "false")):
-        told = told.replace(python, script)
+    told = json.dumps(content(POINTS, seconds=4.0, running=True))
     html = PAGE.replace("SOURCE", base64.b64encode(source).decode()).replace("COURSE", told)
     file = tmp_path / "gap.html"
     file.write_text(html, encoding="utf-8")

@@ -7,9 +7,9 @@ import pytest
 from formulations.campaigns.catalog import Atlas, Cell
 from widgets.charts.atlas import atlas_figure, colours
 from widgets.charts.comparison import LOOKS
-from widgets.pictures.atlas import atlas_picture
-from widgets.pictures.axes import Box, Words
-from widgets.pictures.svg import svg
+from widgets.print.diagrams import atlas_picture
+from widgets.print.painter import svg
+from widgets.print.sheet import Box, Words
 
 SIZES = (1e3, 1e6)
 ATLAS = Atlas(

@@ -14,7 +14,7 @@ from ccl.problem import Problem
 from formulations import solve
 from gallery import open_cluster
 from widgets import GapChart, GapPlot
-from widgets.view_model.scene import course, thinned
+from widgets.view_model.gap import axes, course, gap_of, log_ticks, readout, thinned, ticks
 
 
 @dataclass
@@ -74,3 +74,49 @@ def test_the_plot_reads_no_property_that_python_does_not_know():
     assert read == {"course"}
     assert read <= set(GapPlot.class_traits(sync=True))
     assert GapChart(id="x").available_properties == ["id", "className", "style", "course"]
+
+
+def test_the_gap_is_what_the_makespan_is_above_the_bound():
+    """15 µs are half of 10 µs above them; there is no gap of one that is not known."""
+    assert gap_of(15, 10) == 0.5
+    assert gap_of(None, 10) is None
+    assert readout(15, 10) == {"best": "15 µs", "bound": "10 µs", "gap": "50 %", "proved": False}
+    assert readout(10, 10)["gap"] == "0 %"
+    assert readout(10, 10)["proved"]
+
+
+def test_a_bad_first_plan_does_not_flatten_what_came_after_it():
+    """Best 20, bound 10: the gap of 10 fills the view up to 20 + 3 * 10, not up to 1000."""
+    view = axes([(0.1, 1000, 10), (1, 20, 10)], seconds=1)
+
+    assert 50 < view["top"] < 60
+    assert view["bottom"] < 10
+    assert (view["left"], view["right"]) == (0, 1)
+
+
+def test_a_plan_that_meets_its_bound_at_once_is_in_the_middle_of_a_wide_enough_view():
+    """Four per cent of 50 µs around it, so that the axis has whole numbers."""
+    view = axes([(0.1, 50, 50)], seconds=0.1)
+
+    assert (view["bottom"], view["top"]) == (49, 51)
+
+
+def test_a_running_solve_has_an_axis_that_stands_still():
+    ends = [axes([(1, 20, 10)], seconds=s, running=True)["right"] for s in (3.1, 3.6, 4.4)]
+
+    assert ends == [5, 5, 5]
+
+
+def test_a_logarithmic_axis_begins_where_something_is_known():
+    view = axes([(0.1, 20, 10), (60, 15, 10)], seconds=60, log=True)
+
+    assert 0 < view["left"] < 0.1
+
+
+def test_ticks_are_round_and_within_the_axis():
+    assert ticks(7.2, 14.1, 4) == [8, 10, 12, 14]
+    assert log_ticks(0.08, 60) == [0.1, 1, 10]
+    assert log_ticks(0.9, 6) == [1, 2, 5]
+    rows = axes([(1, 2e4, 1e4)], seconds=1)["rows"]
+    assert "10 ms" in [label for _, label in rows]
+    assert all(label.endswith(" ms") for _, label in rows)

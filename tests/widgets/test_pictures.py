@@ -23,12 +23,12 @@ from gallery.registry import open_cluster
 from interchange.formats.xml import Element, parse_xml
 from tests.interchange.formats.strategies import drawings, planned
 from widgets.pages.writing import write
-from widgets.pictures.axes import Box, Dot, Rect, Stroke, Words, bend_around, curve_between
-from widgets.pictures.cutting import Region, outline
-from widgets.pictures.playback import Moment, Playback, place, tokens
-from widgets.pictures.stage import Stage
-from widgets.pictures.svg import DARK, LIGHT, OKABE_ITO
-from widgets.pictures.view import View, short_name
+from widgets.print.cutting import Region, outline
+from widgets.print.playback import Moment, Playback, place, tokens
+from widgets.print.sheet import Box, Dot, Rect, Stroke, Words
+from widgets.print.stage import Stage, bend_around, curve_between
+from widgets.print.style import DARK, LIGHT, OKABE_ITO
+from widgets.print.view import View, short_name
 from widgets.view_model.scene import scene
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -162,14 +162,13 @@ def test_names_in_print_are_as_large_as_asked_for():
     text, root = drawn(exchange(), style="paper", width="792", font="9", cut="false")
     _, _, width, _ = map(float, root.text("viewBox").split())
     sizes = {
-        float(each.attributes["font-size"])
-        for each in root.everywhere(f"{SVG}g")
-        if "font-size" in each.attributes
+        float(each.attributes["font-size"].removesuffix("px"))
+        for each in root.everywhere(f"{SVG}text")
     }
 
     assert width == pytest.approx(396 * 792 / (792 - 2 * 8), rel=1e-3)
-    assert list(sizes) == pytest.approx([9 * width / 792], abs=1e-3)
-    assert "url(#dots)" not in text
+    assert list(sizes) == pytest.approx([9 * width / 792], abs=0.01)
+    assert LIGHT.dot not in text
 
 
 def test_a_thousand_gpus_are_folded_into_their_hosts():

@@ -17,10 +17,10 @@ from gallery.registry import open_cluster
 from tests.interchange.formats.strategies import drawings
 from tests.widgets.test_pictures import PLACES, exchange, pair
 from widgets.pages.writing import write
-from widgets.pictures.raster import unwritten
-from widgets.pictures.stage import Stage
-from widgets.pictures.svg import DARK, LIGHT, OKABE_ITO, rgb
-from widgets.pictures.view import View
+from widgets.print.sheet import unwritten
+from widgets.print.stage import Stage
+from widgets.print.style import DARK, LIGHT, OKABE_ITO, rgb
+from widgets.print.view import View
 
 
 def opened(content, to="png", **chosen):

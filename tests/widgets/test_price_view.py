@@ -6,7 +6,8 @@ import pytest
 
 from ccl.bound import Prices
 from ccl.topology import Link, SharedLimit, Topology, device
-from widgets.notebook.link_load import PriceView, price_svg
+from widgets.notebook.link_load import PriceView
+from widgets.print.diagrams import price_svg
 from widgets.view_model.classes import MOST_GROUPS, price_marks, price_words
 
 

@@ -17,7 +17,7 @@ from ccl.problem import Problem
 from ccl.result import Result
 from ccl.topology import Topology
 from widgets.notebook.still import TEXT, beside, words
-from widgets.pictures.view import bound_svg
+from widgets.print.diagrams import bound_svg
 from widgets.view_model.scene import moves
 from widgets.words import bound_words
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import anywidget
 import ipywidgets
@@ -32,19 +32,20 @@ from ccl.serialization.conditions import document
 from ccl.topology import Topology
 from formulations import quick_bounds
 from widgets import STATIC
-from widgets.charts.load import HEATS, MOST_ROWS, ROWS, link_load, link_load_figure
+from widgets.charts.load import MOST_ROWS, ROWS, link_load, link_load_figure
 from widgets.notebook.canvas import TopologyWidget
 from widgets.notebook.comparison import Positions
 from widgets.notebook.player import SchedulePlayer
 from widgets.notebook.still import WIDTH, Still, beside
 from widgets.pages.saving import Content
-from widgets.pictures.axes import Box, Ground, Picture, Rect, Shape, Words
-from widgets.pictures.cutting import Region, strongest
-from widgets.pictures.stage import Stage
-from widgets.pictures.svg import LIGHT, between, svg
-from widgets.pictures.view import View, load_svg
-from widgets.view_model.classes import TITLE, counted, heat, price_marks, price_words
-from widgets.view_model.scene import STEPS, Point, at_least, course, cuts, gap_words, thinned
+from widgets.print.cutting import Region, strongest
+from widgets.print.diagrams import load_svg, price_svg
+from widgets.print.stage import Stage
+from widgets.print.style import LIGHT
+from widgets.print.view import View
+from widgets.view_model.classes import counted, price_marks, price_words
+from widgets.view_model.gap import Course, Point, course, gap_words, known, thinned
+from widgets.view_model.scene import STEPS, at_least, cuts
 from widgets.words import BOUND_LABELS, bound_proof, bound_words
 
 if TYPE_CHECKING:
@@ -132,8 +133,8 @@ class GapPlot(anywidget.AnyWidget):
 
     _esm = STATIC / "gap_plot.js"
 
-    course = traitlets.Dict({"points": [], "seconds": 0.0, "running": False}).tag(sync=True)
-    """What is drawn; see `widgets.view_model.scene.course`."""
+    course = traitlets.Dict(dict(course((), seconds=0.0, running=False))).tag(sync=True)
+    """What is drawn; see `widgets.view_model.gap.course`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -142,7 +143,7 @@ class GapPlot(anywidget.AnyWidget):
     def clear(self) -> None:
         """Forget the last solve."""
         self._rows = ()
-        self.course = course((), seconds=0.0, running=False)
+        self.course = dict(course((), seconds=0.0, running=False))
 
     def hear(self, news: Progress) -> None:
         """Draw one piece of news."""
@@ -155,7 +156,7 @@ class GapPlot(anywidget.AnyWidget):
     def _add(self, row: Point, *, running: bool) -> None:
         # The last row of a pause gives way to the next, so that a long solve stays small.
         self._rows = thinned((*self._rows, row))
-        self.course = course(self._rows, seconds=row[0], running=running)
+        self.course = dict(course(self._rows, seconds=row[0], running=running))
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         """Put a picture and the last figures beside it."""
@@ -167,11 +168,11 @@ class GapPlot(anywidget.AnyWidget):
 
     def _picture(self) -> str | None:
         """Return an SVG of the plot, None before there is a value."""
-        from widgets.pictures.atlas import course_picture  # noqa: PLC0415 - it loads Plotly
-        from widgets.pictures.svg import svg  # noqa: PLC0415
+        from widgets.print.painter import svg  # noqa: PLC0415 - it loads matplotlib
+        from widgets.print.plots import course_picture  # noqa: PLC0415 - it loads matplotlib
 
-        known = any(value is not None for row in self._rows for value in row[1:])
-        return svg(course_picture(self.course)) if known else None
+        shown = cast("Course", self.course)
+        return svg(course_picture(shown)) if known(shown) else None
 
 
 class PriceView(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no types
@@ -209,44 +210,6 @@ class PriceView(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no type
 
     def _held(self) -> Content:
         return document(self.prices.topology, positions=self.canvas.positions)
-
-
-_NAME = 190.0
-"""Width of a name at most."""
-_LETTER = 6.2
-"""Width of a letter, about."""
-_BAR = 560.0
-_ROW = 17.0
-_SIDE = 12.0
-_ROWS = 24
-"""Links that are drawn, the dearest first."""
-
-
-def price_svg(prices: Prices) -> str | None:
-    """Draw the prices of the dearest links as bars; None where no link has one."""
-    dearest = prices.dearest[:_ROWS]
-    if not dearest:
-        return None
-    names = ["→".join(ends) for ends in dearest]
-    left, most = min(_NAME, max(map(len, names)) * _LETTER), prices.links[dearest[0]]
-    heats = HEATS["light"]
-    shapes: list[Shape] = []
-    for i, (name, ends) in enumerate(zip(names, dearest, strict=True)):
-        y, price = i * _ROW, prices.links[ends]
-        wide = left if len(name) * _LETTER > left else 0.0
-        shapes.append(Words((left, y + 12.5), name, 10.0, LIGHT.text, anchor="end", wide=wide))
-        bar = Rect(left + 8, y + 2, left + 8 + _BAR * price / most, y + _ROW - 2)
-        colour = between(heats.middle, heats.full, heat(price, most))
-        shapes.append(Box(bar, colour, title=f"{name}: {price:.4g} {TITLE}"))
-        at = (bar.x2 + 6, y + 12.5)
-        shapes.append(Words(at, f"{price:.3g}", 10.0, LIGHT.dim, anchor="start"))
-    end = len(names) * _ROW + 14
-    more = len(prices.dearest) - len(names)
-    note = TITLE + (f", and {more} more links" if more else "")
-    shapes.append(Words((left + 8, end), note, 10.0, LIGHT.dim, anchor="start"))
-    frame = Rect(-_SIDE, -_SIDE, left + _BAR + 60 + 2 * _SIDE, end + 2 * _SIDE)
-    about = f"{note}, the dearest first: {prices.model}"
-    return svg(Picture(frame, 1.0, Ground(LIGHT.bg), tuple(shapes), "Prices of links", about))
 
 
 class DifferenceView(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no types
@@ -398,6 +361,8 @@ def path_marks(bound: Bound) -> dict[str, Any] | None:
 
 def cut_svg(topology: Topology, bound: Bound | None, *, positions: Positions) -> str:
     """Draw a cluster with the cut that proves a bound, if a cut does."""
+    from widgets.print.painter import svg  # noqa: PLC0415 - it loads matplotlib
+
     stage = Stage.of(topology, {**layout(topology), **positions})
     cut = None if bound is None else strongest(cut_marks(bound))
     region = None if cut is None else Region(stage, cut)

@@ -13,7 +13,7 @@ from ccl.display import MimeBundle
 from ccl.errors import CclError
 from ccl.serialization.conditions import Document, document
 from widgets.pages.saving import Content, Saving
-from widgets.pictures.raster import StillOptions
+from widgets.print.style import StillOptions
 from widgets.view_model.scene import moves
 from widgets.words import problem_words, result_words, topology_words
 
@@ -97,7 +97,7 @@ def words(content: Content) -> str:
 
 def picture(content: Content) -> str:
     """Draw something as SVG: the cluster, and of a small plan what is where half-way through."""
-    from widgets.pictures.making import write_svg  # noqa: PLC0415 - it loads Pillow
+    from widgets.print.film import write_svg  # noqa: PLC0415 - it loads matplotlib
 
     held = content if isinstance(content, Document) else document(content)
     chosen = StillOptions(width=WIDTH, time=_moment(held))

@@ -15,12 +15,14 @@ from ccl.serialization.quantity import format_size
 from formulations.analyses.comparison import Comparison
 from widgets.charts.comparison import Quantity, crossover_words, marks
 from widgets.pages.writers import in_themes, whole_page
+from widgets.print.style import Style
 from widgets.view_model.scene import choices, drawing, films, first_pair, moves, row_of
 from widgets.words import HEADS, Line, line_of, size_words
 
 MOST_MOVES = 150_000
 """Transfers of all schedules of a page together; each is about a letter of it when packed."""
 
+_THEMES: tuple[Style, ...] = ("light", "dark")
 _QUANTITIES: tuple[tuple[Quantity, str], ...] = (
     ("time", "Time"),
     ("ratio", "× bound"),
@@ -142,19 +144,17 @@ def _chosen(comparison: Comparison, keys: list[str]) -> list[str]:
 
 def _plots(comparison: Comparison, theme: str) -> str:
     """Return the plot in three ways, of which one is shown at a time, without a script."""
-    from widgets.pictures.atlas import comparison_picture  # noqa: PLC0415 - it loads Pillow
-    from widgets.pictures.svg import svg  # noqa: PLC0415
+    from widgets.print.painter import svg  # noqa: PLC0415 - it loads matplotlib
+    from widgets.print.plots import comparison_picture  # noqa: PLC0415 - it loads matplotlib
 
     switches, plots = [], []
     for i, (quantity, label) in enumerate(_QUANTITIES):
         checked = " checked" * (i == 0)
         switches.append(f'<input type="radio" name="quantity" id="q{i}"{checked}>')
         switches.append(f'<label for="q{i}">{label}</label>')
-        drawn = {
-            "light": svg(comparison_picture(comparison, quantity=quantity, width=900.0)),
-            "dark": svg(
-                comparison_picture(comparison, quantity=quantity, style="dark", width=900.0)
-            ),
+        drawn: dict[str, str] = {
+            style: svg(comparison_picture(comparison, quantity=quantity, style=style, width=900.0))
+            for style in _THEMES
         }
         plots.append(f'<div class="plot p{i}">{in_themes(drawn, theme)}</div>')
     words = "".join(f"<p>{html.escape(each)}.</p>" for each in crossover_words(comparison))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ccl.errors import FormatError
 from ccl.options import make_options, option_fields
@@ -24,7 +24,10 @@ from interchange.formats import catalogue
 from interchange.formats.format import NoOptions, Writer
 from interchange.formats.own.fragment import HOME, Share, link_of
 from widgets.pages.writers import WRITERS, PageOptions
-from widgets.pictures.raster import ChartOptions, ChartPixelOptions
+from widgets.print.style import ChartOptions, ChartPixelOptions
+
+if TYPE_CHECKING:
+    from widgets.print.painter import Plot
 
 
 def comparison_file(comparison: Comparison, ending: str, options: Mapping[str, Any]) -> bytes:
@@ -35,10 +38,10 @@ def comparison_file(comparison: Comparison, ending: str, options: Mapping[str, A
     comparison
         What was found.
     ending
-        ``html``, ``svg``, ``png`` or ``json``.
+        ``html``, ``svg``, ``png``, ``pdf`` or ``json``.
     options
         By name: of a page `widgets.pages.writers.PageOptions`, of a chart
-        `widgets.pictures.raster.ChartOptions`.
+        `widgets.print.style.ChartOptions`.
 
     Raises
     ------
@@ -78,19 +81,25 @@ def _page(comparison: Comparison, options: PageOptions) -> bytes:
 
 
 def _svg(comparison: Comparison, options: ChartOptions) -> bytes:
-    from widgets.pictures.svg import svg  # noqa: PLC0415
+    from widgets.print.painter import svg  # noqa: PLC0415 - it loads matplotlib
 
     return svg(_chart(comparison, options), column=options.column).encode()
 
 
+def _pdf(comparison: Comparison, options: ChartOptions) -> bytes:
+    from widgets.print.painter import pdf  # noqa: PLC0415 - it loads matplotlib
+
+    return pdf(_chart(comparison, options))
+
+
 def _png(comparison: Comparison, options: ChartPixelOptions) -> bytes:
-    from widgets.pictures.making import pixels_of  # noqa: PLC0415 - it loads Pillow
+    from widgets.print.film import pixels_of  # noqa: PLC0415 - it loads matplotlib
 
     return pixels_of(_chart(comparison, options), scale=options.scale)
 
 
-def _chart(comparison: Comparison, options: ChartOptions) -> Any:
-    from widgets.pictures.atlas import comparison_picture  # noqa: PLC0415 - it loads Plotly
+def _chart(comparison: Comparison, options: ChartOptions) -> Plot:
+    from widgets.print.plots import comparison_picture  # noqa: PLC0415 - it loads matplotlib
 
     return comparison_picture(
         comparison,
@@ -109,6 +118,7 @@ _WRITERS: Mapping[str, tuple[type, Callable[[Comparison, Any], bytes]]] = {
     "html": (PageOptions, _page),
     "svg": (ChartOptions, _svg),
     "png": (ChartPixelOptions, _png),
+    "pdf": (ChartOptions, _pdf),
     "json": (NoOptions, _json),
 }
 
@@ -151,10 +161,10 @@ def save(content: Content | Comparison, path: str | Path, **options: Any) -> Pat
     content
         What is written; a document brings positions of its own.
     path
-        Its ending is ``html``, ``svg``, ``png``, ``gif``, ``webm``, ``json`` or ``py``; of a
-        comparison one of the first three or ``json``.
+        Its ending is ``html``, ``svg``, ``png``, ``pdf``, ``gif``, ``webm``, ``json`` or ``py``;
+        of a comparison one of the first four or ``json``.
     **options
-        Those of the format (`widgets.pictures.raster`): ``style="paper"``, ``width=640`` pixels or
+        Those of the format (`widgets.print.style`): ``style="paper"``, ``width=640`` pixels or
         in print ``column=85`` mm and ``points=8``, ``time=12.5`` µs or ``epoch=3``; of a page
         ``theme="dark"``.
 

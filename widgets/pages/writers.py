@@ -25,7 +25,11 @@ from ccl.serialization.conditions import Document
 from ccl.serialization.topoloom import topology_from_json
 from interchange.formats.format import Writer, Written, one_file, replayed
 from widgets import canvas_file
-from widgets.pictures.raster import FilmOptions, PixelOptions, StillOptions
+from widgets.print.cutting import Region, strongest
+from widgets.print.playback import Moment, Playback
+from widgets.print.stage import Stage
+from widgets.print.style import DARK, LIGHT, FilmOptions, PixelOptions, StillOptions
+from widgets.print.view import View
 from widgets.view_model.scene import cuts, drawing, scene
 
 Theme = Literal["auto", "light", "dark"]
@@ -232,18 +236,7 @@ def pictures(
     width
         In pixels.
     """
-    from widgets.pictures.cutting import Region, strongest  # noqa: PLC0415
-    from widgets.pictures.playback import (  # noqa: PLC0415
-        Moment,
-        Playback,
-    )
-    from widgets.pictures.stage import Stage  # noqa: PLC0415
-    from widgets.pictures.svg import (  # noqa: PLC0415 - it loads Pillow
-        DARK,
-        LIGHT,
-        svg,
-    )
-    from widgets.pictures.view import View  # noqa: PLC0415
+    from widgets.print.painter import svg  # noqa: PLC0415 - it loads matplotlib
 
     try:
         topology = topology_from_json(dict(drawing["topology"]))
@@ -312,10 +305,10 @@ def write_page(content: Document, options: PageOptions) -> Written:
 
 
 def _painted(name: str) -> Callable[[Document, Any], Written]:
-    """Return the writer called so; its painter loads Pillow, which waits until one is used."""
+    """Return the writer called so; its painter loads matplotlib, which waits until one is used."""
 
     def write(content: Document, options: Any) -> Written:
-        from widgets.pictures.making import PAINTERS  # noqa: PLC0415 - as said
+        from widgets.print.film import PAINTERS  # noqa: PLC0415 - as said
 
         return PAINTERS[name](content, options)
 
@@ -326,6 +319,7 @@ WRITERS = (
     Writer("html", "Page that plays, from disk", "html", "topology", write_page, PageOptions),
     Writer("svg", "Picture, SVG", "svg", "topology", _painted("svg"), StillOptions),
     Writer("png", "Picture, PNG", "png", "topology", _painted("png"), PixelOptions),
+    Writer("pdf", "Picture for print, PDF", "pdf", "topology", _painted("pdf"), StillOptions),
     Writer("gif", "Animation, GIF", "gif", "plan", _painted("gif"), FilmOptions),
     Writer("webm", "Animation, WebM", "webm", "plan", _painted("webm"), FilmOptions),
 )

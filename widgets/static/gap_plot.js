@@ -1,23 +1,30 @@
 /**
  * How close a solve is: the best makespan and the bound in µs against seconds, the gap between
  * them shaded. One ES module without imports, drawn as SVG, for anywidget and for Dash alike; it
- * changes what is there instead of drawing anew, so a running solve does not flicker.
+ * changes what is there instead of drawing anew, so a running solve does not flicker. Its axes
+ * and its words are those of `widgets.view_model.gap`, which print draws as well.
  *
  * @typedef {[number, number | null, number | null]} Row seconds, best makespan µs, bound µs
+ * @typedef {{best: string, bound: string, gap: string, proved: boolean}} Readout
+ * @typedef {[number, string]} Tick
+ * @typedef {{left: number, right: number, bottom: number, top: number, columns: Tick[], rows: Tick[]}} Axes
  *
  * @typedef {object} Course
  * @property {Row[]} points in order of time
+ * @property {Readout[]} readouts of each row
+ * @property {Readout} [before] the first row
  * @property {number} seconds how far the solve is
  * @property {boolean} running
+ * @property {Axes} [even]
+ * @property {Axes} [log]
  */
 
 const HEIGHT = 168;
 const MARGIN = { left: 50, right: 10, top: 8, bottom: 20 };
 const LOG_KEPT = "topoloom.gap-plot.log";
-/** Of the whole gap: how much of what is over is still shown above and below. */
-const PAST = { above: 3, below: 2 };
-/** Seconds at which the axis of a running solve ends, so that it stands still for a while. */
-const ENDS = [0.5, 1, 2, 5, 10, 20, 30, 60, 90, 120, 180, 300, 600, 900, 1200, 1800, 3600];
+const NOTHING = { points: [], readouts: [], seconds: 0, running: false };
+const NO_AXES = { left: 0, right: 1, bottom: 0, top: 1, columns: [], rows: [] };
+const UNKNOWN = { best: "–", bound: "–", gap: "–", proved: false };
 
 const CSS = `
 .gp { --gp-best: #1474d4; --gp-bound: #c2500a; --gp-line: #dfe6ee; --gp-soft: #55657a; --gp-text: #1b2733; --gp-good: #0a7d5c;
@@ -47,84 +54,8 @@ const CSS = `
 /** @param {number} value at most three significant digits */
 const short = (value) => String(Number(value.toPrecision(3)));
 
-/** The unit that leaves a makespan below a thousand. @param {number} us */
-export function unitOf(us) {
-  if (us >= 1e6) return { name: "s", size: 1e6 };
-  return us >= 1e3 ? { name: "ms", size: 1e3 } : { name: "µs", size: 1 };
-}
-
-/** @param {number | null} us */
-export function duration(us) {
-  if (us === null) return "–";
-  const unit = unitOf(us);
-  return `${short(us / unit.size)} ${unit.name}`;
-}
-
-/** The gap as a share of the bound. @param {number | null} best @param {number | null} bound */
-export const gapOf = (best, bound) =>
-  best === null || !bound ? null : Math.max(0, best / bound - 1);
-
-/** @param {number | null} gap */
-export const percent = (gap) => (gap === null ? "–" : gap < 1e-6 ? "0 %" : `${short(gap * 100)} %`);
-
-/** What was known at a time: the last row that is not later. @param {Row[]} rows @param {number} time */
-export function rowAt(rows, time) {
-  let found = null;
-  for (const row of rows) {
-    if (row[0] > time) break;
-    found = row;
-  }
-  return found;
-}
-
-/** Round numbers from `low` to `high`, about `count` of them. */
-export function ticks(low, high, count) {
-  const rough = (high - low) / Math.max(1, count);
-  if (!(rough > 0)) return [low];
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = power * ([1, 2, 2.5, 5].find((each) => each * power >= rough) ?? 10);
-  const found = [];
-  for (let k = Math.ceil(low / step - 1e-9); k * step <= high * (1 + 1e-12); k++) {
-    found.push(Number((k * step).toPrecision(12)));
-  }
-  return found;
-}
-
-/** Powers of ten with two and five between them. */
-export function logTicks(low, high) {
-  const found = [];
-  for (let power = Math.floor(Math.log10(low)); 10 ** power <= high; power++) {
-    for (const each of [1, 2, 5]) {
-      const value = Number((each * 10 ** power).toPrecision(3));
-      if (value >= low * 0.999 && value <= high * 1.001) found.push(value);
-    }
-  }
-  const tens = found.filter((value) => Math.abs(Math.log10(value) % 1) < 1e-9);
-  return found.length > 7 && tens.length > 1 ? tens : found;
-}
-
-/**
- * What the axes show: a bad first plan must not flatten all that came after it.
- * @param {Course} course @param {boolean} log
- */
-export function windowOf({ points, seconds, running }, log) {
-  const bests = points.map((row) => row[1]).filter((value) => value !== null);
-  const bounds = points.map((row) => row[2]).filter((value) => value !== null);
-  const end = Math.max(seconds, points.at(-1)?.[0] ?? 0, 1e-3);
-  const right = running ? (ENDS.find((each) => each >= end * 1.02) ?? end * 1.1) : end;
-  const first = points.find((row) => row[1] !== null)?.[0] ?? right / 100;
-  const left = log ? Math.max(1e-3, Math.min(first * 0.8, right / 10)) : 0;
-  const best = bests.at(-1) ?? null;
-  const bound = bounds.at(-1) ?? null;
-  if (best === null && bound === null) return { left, right, bottom: 0, top: 1, known: false };
-  if (best === null) return { left, right, bottom: bound * 0.9, top: bound * 1.4, known: true };
-  const low = bound ?? best * 0.8;
-  const span = Math.max(best - low, best * 0.04);
-  const top = Math.min(Math.max(...bests), best + PAST.above * span);
-  const bottom = Math.max(Math.min(low, ...bounds), low - PAST.below * span, 0);
-  const air = Math.max((top - bottom) * 0.12, (span - (top - bottom)) / 2);
-  return { left, right, bottom: Math.max(0, bottom - air), top: top + air, known: true };
-}
+/** The place of the row that was known at a time, the last one that is not later; -1 before all. @param {Row[]} rows @param {number} time */
+export const rowAt = (rows, time) => rows.findLastIndex((row) => row[0] <= time);
 
 /** A staircase through (x, y) up to `end`; nothing before the first value. */
 export function stairs(places, end) {
@@ -182,7 +113,7 @@ export class Plot {
   /** @param {HTMLElement} el */
   constructor(el) {
     /** @type {Course} */
-    this.course = { points: [], seconds: 0, running: false };
+    this.course = NOTHING;
     this.hover = null;
     this.log = remembered();
     this.best = node("span", { class: "gp-of-best" });
@@ -222,7 +153,7 @@ export class Plot {
 
   /** @param {Partial<Course> | null | undefined} course */
   show(course) {
-    this.course = { points: [], seconds: 0, running: false, ...course };
+    this.course = { ...NOTHING, ...course };
     this.draw();
   }
 
@@ -252,7 +183,7 @@ export class Plot {
     const width = this.svg.clientWidth || this.root.clientWidth;
     if (!width) return;
     const box = { left: MARGIN.left, right: width - MARGIN.right, top: MARGIN.top, bottom: HEIGHT - MARGIN.bottom };
-    const view = windowOf(this.course, this.log);
+    const view = (this.log ? this.course.log : this.course.even) ?? NO_AXES;
     const scale = scales(box, view, this.log);
     this.svg.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
     set(this.window, { x: box.left, y: 0, width: Math.max(0, box.right - box.left + 4), height: HEIGHT });
@@ -262,14 +193,11 @@ export class Plot {
   }
 
   #axes(box, view, { x, y }) {
-    const unit = unitOf(view.top);
-    const rows = view.known ? ticks(view.bottom / unit.size, view.top / unit.size, 5) : [];
-    const columns = this.log ? logTicks(view.left, view.right) : ticks(0, view.right, 5);
-    const lines = rows.map((value) => `M${box.left} ${r(y(value * unit.size))}H${box.right}`);
+    const lines = view.rows.map(([value]) => `M${box.left} ${r(y(value))}H${box.right}`);
     this.layers.grid.setAttribute("d", `${lines.join("")}M${box.left} ${box.bottom}H${box.right}`);
     const words = [
-      ...rows.map((value) => [box.left - 6, y(value * unit.size) + 3.5, "end", `${Number(value.toPrecision(6))} ${unit.name}`]),
-      ...columns.map((value) => [x(value), box.bottom + 14, anchorOf(x(value), box), `${short(value)} s`]),
+      ...view.rows.map(([value, text]) => [box.left - 6, y(value) + 3.5, "end", text]),
+      ...view.columns.map(([value, text]) => [x(value), box.bottom + 14, anchorOf(x(value), box), text]),
     ];
     const { labels } = this.layers;
     while (labels.childElementCount > words.length) labels.lastElementChild.remove();
@@ -299,7 +227,7 @@ export class Plot {
 
   /** Say what is known now, or at the time that is pointed at. */
   #readout(box, { time }) {
-    const { points, seconds, running } = this.course;
+    const { points, readouts, before = UNKNOWN, seconds, running } = this.course;
     const { rule, when } = this.layers;
     rule.setAttribute("visibility", this.hover === null ? "hidden" : "visible");
     const there = this.hover ?? 0;
@@ -308,18 +236,14 @@ export class Plot {
     set(when, { x: there + (left ? -5 : 5), y: box.top + 10, "text-anchor": left ? "end" : "start" });
     const at = this.hover === null ? Infinity : time(this.hover);
     when.textContent = this.hover === null ? "" : `${short(Math.min(at, seconds))} s`;
-    const [, best, bound] = rowAt(points, at) ?? [0, null, null];
-    const gap = gapOf(best, bound);
-    fill(this.best, node("i"), "best ", node("b", {}, duration(best)));
-    fill(this.bound, node("i"), "bound ", node("b", {}, duration(bound)));
-    fill(this.gap, "gap ", node("b", {}, percent(gap)));
-    this.gap.className = gap !== null && gap < 1e-6 ? "gp-proved" : "";
+    const { best, bound, gap, proved } = readouts[rowAt(points, at)] ?? before;
+    fill(this.best, node("i"), "best ", node("b", {}, best));
+    fill(this.bound, node("i"), "bound ", node("b", {}, bound));
+    fill(this.gap, "gap ", node("b", {}, gap));
+    this.gap.className = proved ? "gp-proved" : "";
     this.logButton.setAttribute("aria-pressed", String(this.log));
     const state = running ? "so far" : "at the end";
-    this.svg.setAttribute(
-      "aria-label",
-      `Best makespan ${duration(best)}, bound ${duration(bound)}, gap ${percent(gap)} ${state}`,
-    );
+    this.svg.setAttribute("aria-label", `Best makespan ${best}, bound ${bound}, gap ${gap} ${state}`);
   }
 }
 

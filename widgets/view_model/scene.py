@@ -6,8 +6,6 @@ Two rows of a comparison for the two players that run in step.
 
 Only plain values travel: what can be chosen, which two are, and their scenes.
 
-How close a solve has come over time, as `GapPlot` draws it.
-
 What the canvas and its host tell one another, in one list for every host.
 
 The Dash component takes its properties from it; the notebook widget's traits have the same names,
@@ -347,54 +345,6 @@ def _scene(row: Row | None) -> dict[str, Any] | None:
     if moves(result.timeline) > MOST_MOVES:
         return still(result.problem)
     return scene(result.problem, result.plan, result.timeline)
-
-
-Point = tuple[float, float | None, float | None]
-"""Seconds, best makespan in µs and largest bound in µs, None before the first."""
-
-POINTS = 400
-"""Rows sent to a page; more cannot be told apart."""
-
-
-def thinned(points: Iterable[Point], limit: int = POINTS) -> tuple[Point, ...]:
-    """Keep the first, the last and every row at which a value changes; at most `limit`."""
-    kept: list[Point] = []
-    rows = list(points)
-    for i, row in enumerate(rows):
-        if i in {0, len(rows) - 1} or row[1:] != rows[i - 1][1:]:
-            kept.append(row)
-    if len(kept) > limit:
-        apart = -(-len(kept) // (limit - 1))
-        kept = [*kept[:-1:apart], kept[-1]]
-    return tuple(kept)
-
-
-def course(points: Sequence[Point], *, seconds: float, running: bool) -> dict[str, Any]:
-    """Return what the plot draws.
-
-    Parameters
-    ----------
-    points
-        In order of time.
-    seconds
-        How far the solve is.
-    running
-        Whether it goes on.
-    """
-    return {
-        "points": [list(row) for row in thinned(points)],
-        "seconds": round(seconds, 3),
-        "running": running,
-    }
-
-
-def gap_words(rows: Sequence[Point]) -> str:
-    """Say what is known last: ``best 15 µs, bound 10 µs, gap 50 %``."""
-    best, bound = rows[-1][1:] if rows else (None, None)
-    if best is None or bound is None:
-        return f"best {text.duration(best)}, bound {text.duration(bound)}"
-    gap = text.share(max(0.0, best / bound - 1))
-    return f"best {text.duration(best)}, bound {text.duration(bound)}, gap {gap}"
 
 
 PROPS = {

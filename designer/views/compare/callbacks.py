@@ -36,9 +36,8 @@ from formulations import available
 from formulations.analyses.comparison import Comparison, comparison_to_json
 from widgets.charts.comparison import Quantity, comparison_figure
 from widgets.pages.comparison import comparison_html
-from widgets.pictures.atlas import comparison_picture
-from widgets.pictures.svg import svg
-from widgets.view_model.scene import choices, course, films, first_pair, row_of
+from widgets.view_model.gap import course
+from widgets.view_model.scene import choices, films, first_pair, row_of
 
 COLUMN = 120.0
 """Width of the plot in mm."""
@@ -89,10 +88,11 @@ def export_page(comparison: Comparison, positions: Positions | None) -> str:
 
 def export_plot(comparison: Comparison, quantity: Quantity | None) -> str:
     """Return the plot for a paper, a column wide."""
-    picture = comparison_picture(
-        comparison, quantity=quantity or "time", style="paper", width=WIDTH
-    )
-    return svg(picture, column=COLUMN)
+    from widgets.print.painter import svg  # noqa: PLC0415 - it loads matplotlib
+    from widgets.print.plots import comparison_picture  # noqa: PLC0415 - it loads matplotlib
+
+    plot = comparison_picture(comparison, quantity=quantity or "time", style="paper", width=WIDTH)
+    return svg(plot, column=COLUMN)
 
 
 GONE = "this comparison is not there any more; compare again"

@@ -30,7 +30,7 @@ from designer.views.solve import assess as answers
 from designer.views.solve.forms import collective_choices
 from designer.views.solve.results import banner
 from interchange.formats.format import Question, Reader, Report
-from widgets.view_model.scene import course
+from widgets.view_model.gap import course
 
 LISTS = (
     ("taken", "Taken", "check"),

@@ -21,7 +21,7 @@ from designer.shell.request import Json, callback, plan, problem_of, read_reques
 from designer.views.solve import assess
 from designer.views.solve.assess import fault
 from widgets import GapChart
-from widgets.view_model.scene import course
+from widgets.view_model.gap import course
 
 QUEUED = "begins by itself when another one ends"
 

@@ -8,7 +8,7 @@ third plan that is the fastest only in between is found wherever a half of the i
 Which method is the best for which collective and size, and what that gains over a ring.
 
 An atlas is plain data, from the plans of a catalog (each at every size, `tuning`) or from
-comparisons; `widgets.charts.atlas` and `widgets.pictures.atlas` draw it.
+comparisons; `widgets.charts.atlas` and `widgets.print.diagrams` draw it.
 
 A plan at another size: every chunk larger or smaller by one factor, the order of sends unchanged.
 

@@ -16,25 +16,15 @@ from PIL import Image
 from ccl.errors import FormatError
 from ccl.serialization.conditions import Document
 from interchange.formats.format import Written, one_file, replayed
-from widgets.pictures.axes import Picture, Words
-from widgets.pictures.cutting import Region, strongest
-from widgets.pictures.playback import Moment, Playback
-from widgets.pictures.raster import (
-    Canvas,
-    FilmOptions,
-    PixelOptions,
-    StillOptions,
-    Style,
-    png,
-    unwritten,
-)
-from widgets.pictures.stage import Stage
-from widgets.pictures.svg import DARK, LIGHT, PAPER, Look, svg
-from widgets.pictures.view import View
+from widgets.print.cutting import Region, strongest
+from widgets.print.painter import PER_INCH, Frames, Sheet, image, pdf, svg
+from widgets.print.playback import Moment, Playback
+from widgets.print.sheet import Picture, Words, unwritten
+from widgets.print.stage import Stage
+from widgets.print.style import LOOK_OF, FilmOptions, PixelOptions, StillOptions
+from widgets.print.view import View
 from widgets.view_model.scene import cuts, moves, scene
 
-_FINER = 2
-"""How many times as large a frame is painted before it is reduced."""
 _MOST_PIXELS_OF_FILM = 1_000_000_000
 """Of all frames together."""
 _LAST = 1500
@@ -76,14 +66,10 @@ class Film:
 
     def frames(self, times: Sequence[float] | None = None) -> Iterator[Image.Image]:
         """Paint the frames, or those of some times in µs."""
-        ground = Canvas(self.view.framed(()), finer=_FINER)
-        ground.paint(self.view.still())
+        frames = Frames(self.view.framed(tuple(self.view.still())))
         over = tuple(self.view.over())
         for time in self.times if times is None else times:
-            canvas = ground.copy()
-            canvas.paint(self.view.moving(Moment(self.playback, time)))
-            canvas.paint(over)
-            yield canvas.reduced()
+            yield frames.paint([*self.view.moving(Moment(self.playback, time)), *over])
 
     def check(self) -> None:
         """Check that it can be painted in minutes.
@@ -163,7 +149,6 @@ def webm(film: Film) -> bytes:
     return content.getvalue()
 
 
-_LOOKS: dict[Style, Look] = {"light": LIGHT, "dark": DARK, "paper": PAPER}
 _MOST_PIXELS = 100_000_000
 _MOST_MOVES = 400_000
 """Transfers of a plan that is played; more take minutes and cannot be told apart."""
@@ -182,22 +167,30 @@ def write_png(content: Document, options: PixelOptions) -> Written:
     return one_file(painted, ending="png", lost=lost + _unwritten(picture))
 
 
-def pixels_of(picture: Picture, *, scale: float) -> bytes:
-    """Return a picture as the content of a PNG file.
+def write_pdf(content: Document, options: StillOptions) -> Written:
+    """Write a picture for print."""
+    picture, lost = _still(content, options)
+    return one_file(pdf(picture), ending="pdf", lost=lost + _unwritten(picture))
+
+
+def pixels_of(sheet: Sheet, *, scale: float) -> bytes:
+    """Return a sheet as the content of a PNG file.
 
     Raises
     ------
     FormatError
         If it is too large to be painted.
     """
-    width, height = (round(side * scale) for side in picture.size)
+    width, height = (round(side * scale) for side in sheet.size)
     if width * height > _MOST_PIXELS:
         msg = (
             f"a picture of {width} x {height} pixels is larger than {_MOST_PIXELS:,} pixels; "
             "give less width or scale"
         )
         raise FormatError(msg)
-    return png(picture, scale=scale)
+    content, dots = io.BytesIO(), PER_INCH * scale
+    image(sheet, scale=scale).save(content, "PNG", dpi=(dots, dots))
+    return content.getvalue()
 
 
 def write_gif(content: Document, options: FilmOptions) -> Written:
@@ -215,6 +208,7 @@ def write_webm(content: Document, options: FilmOptions) -> Written:
 PAINTERS: Mapping[str, Callable[[Document, Any], Written]] = {
     "svg": write_svg,
     "png": write_png,
+    "pdf": write_pdf,
     "gif": write_gif,
     "webm": write_webm,
 }
@@ -229,7 +223,7 @@ def _still(content: Document, options: StillOptions) -> tuple[Picture, tuple[str
     stage, lost = _stage(content)
     view = View(
         stage,
-        _LOOKS[options.style],
+        LOOK_OF[options.style],
         width=options.pixels,
         region=_region(content, stage, wanted=options.cut),
         filled=moment is not None,
@@ -244,7 +238,7 @@ def _film(content: Document, options: FilmOptions) -> tuple[Film, tuple[str, ...
     stage, lost = _stage(content)
     view = View(
         stage,
-        _LOOKS[options.style],
+        LOOK_OF[options.style],
         width=float(options.width),
         region=_region(content, stage, wanted=options.cut),
         filled=True,

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from widgets.pictures.axes import Box, Dot, Point, Rect, Shape, Stroke
-from widgets.pictures.stage import Line, Stage
-from widgets.pictures.svg import Look, origin_color
+from widgets.print.sheet import Box, Dot, Point, Rect, Shape, Stroke
+from widgets.print.stage import Line, Stage
+from widgets.print.style import Look, origin_color
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,12 +201,13 @@ class Moment:
     time: float
 
 
-def cells(stage: Stage, moment: Moment, look: Look, *, zoom: float) -> Iterator[Shape]:
+def cells(stage: Stage, moment: Moment, look: Look, *, zoom: float) -> Iterator[Box]:
     """Draw what each device holds: a cell per chunk, or where they are too small one bar."""
     playback = moment.playback
     columns, rows = _grid(playback.chunks)
     small = min(_AREA[0] / columns, _AREA[1] / rows) * zoom < _SMALLEST_CELL
     draw = _bar if small or playback.chunks > _MOST_CELLS else _cells
+    drawn: list[Box] = []
     for name, levels in playback.levels(moment.time).items():
         box = stage.boxes.get(name)
         if box is None:
@@ -215,7 +216,10 @@ def cells(stage: Stage, moment: Moment, look: Look, *, zoom: float) -> Iterator[
         x, width = box.middle[0] - _AREA[0] / 2, _AREA[0]
         height = _AREA[1] if tall else 13.0
         y = box.y2 - (_AREA[1] + 8 if tall else 20.0)
-        yield from draw(Rect(x, y, x + width, y + height), levels, playback, empty=look.empty)
+        drawn += draw(Rect(x, y, x + width, y + height), levels, playback, empty=look.empty)
+    # Those of one colour follow one another, so that one outline draws them; the empty are beneath.
+    colors = {color: place for place, color in enumerate([look.empty, *playback.colors])}
+    yield from sorted(drawn, key=lambda each: colors[each.fill])
 
 
 def _grid(count: int, width: float = _AREA[0], height: float = _AREA[1]) -> tuple[int, int]:
@@ -230,9 +234,7 @@ def _grid(count: int, width: float = _AREA[0], height: float = _AREA[1]) -> tupl
     return best
 
 
-def _cells(
-    area: Rect, levels: Sequence[float], playback: Playback, *, empty: str
-) -> Iterator[Shape]:
+def _cells(area: Rect, levels: Sequence[float], playback: Playback, *, empty: str) -> Iterator[Box]:
     """Draw a cell per chunk; one that is there in part is filled from below."""
     columns, rows = _grid(len(levels), area.width, area.height)
     w, h = area.width / columns, area.height / rows
@@ -247,7 +249,7 @@ def _cells(
             yield Box(full, playback.chunk_colors[chunk])
 
 
-def _bar(area: Rect, levels: Sequence[float], playback: Playback, *, empty: str) -> Iterator[Shape]:
+def _bar(area: Rect, levels: Sequence[float], playback: Playback, *, empty: str) -> Iterator[Box]:
     """Draw one bar, a segment per origin, as long as the share of all chunks that is there."""
     sums = [0.0] * len(playback.origins)
     for chunk, level in enumerate(levels):

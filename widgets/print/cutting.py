@@ -17,10 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from widgets.pictures import axes
-from widgets.pictures.axes import Area, Box, Point, Rect, Shape, Stroke, Words, around
-from widgets.pictures.stage import HOST_NAME, Ends, Line, Stage
-from widgets.pictures.svg import Look
+from widgets.print.sheet import Area, Box, Point, Rect, Shape, Stroke, Words, around, width
+from widgets.print.stage import HOST_NAME, Ends, Line, Stage
+from widgets.print.style import Look
 
 Loop = tuple[Point, ...]
 Edge = tuple[int, int]
@@ -243,21 +242,21 @@ class Region:
             return
         yield Area(self.loops, look.cut, look.cut_fill)
         for loop in self.loops:
-            for width, opacity in _GLOW:
-                yield Stroke(loop, look.cut, width / max(0.6, zoom), opacity=opacity, closed=True)
+            for thick, opacity in _GLOW:
+                yield Stroke(loop, look.cut, thick / max(0.6, zoom), opacity=opacity, closed=True)
 
     def border(self, look: Look, *, zoom: float) -> Iterator[Shape]:
         """Draw the border, above the graph, where frames of hosts cannot hide it."""
-        width = (1.1 if look.paper else 1.8) / max(0.6, zoom)
+        thick = (1.1 if look.paper else 1.8) / max(0.6, zoom)
         dash = (7.0, 6.0) if zoom >= 0.6 else (7 / zoom * 0.6, 6 / zoom * 0.6)
         for loop in self.loops:
-            yield Stroke(loop, look.cut, width, dash=dash, closed=True, round=False)
+            yield Stroke(loop, look.cut, thick, dash=dash, closed=True, round=False)
 
     def spot(self, view: Rect, *, zoom: float, size: float) -> Rect | None:
         """Return where in view the label covers the fewest devices: below if it can be."""
         if self.frame is None:
             return None
-        half = axes.width(self.cut["label"], size, bold=True) / 2 / zoom + 11 / zoom
+        half = width(self.cut["label"], size, bold=True) / 2 / zoom + 11 / zoom
         tall = max(_LABEL, size * 1.9) / 2 / zoom
         best, least = Rect(0, 0, 0, 0), len(self._taken) + 1
         for wanted_x, wanted_y in _spots(self.frame, half, tall * 2, gap=6 / zoom):
@@ -285,8 +284,7 @@ class Region:
         inner = Rect(spot.x1, y - size, spot.x2, y + size)
         yield Box(inner, look.cut, radius=size)
         text, at = self.cut["label"], (x, y + size * 0.36)
-        wide = axes.width(text, size, bold=True)
-        yield Words(at, text, size, look.on_cut, bold=True, wide=wide)
+        yield Words(at, text, size, look.on_cut, bold=True)
 
 
 def _spots(r: Rect, half: float, tall: float, *, gap: float) -> Iterator[tuple[float, float]]:

@@ -4,10 +4,6 @@ What the canvas shows (`widgets/js/src/style.js`) in the same order from the gro
 still and what moves are apart, so that a film paints the former once.
 
 Lines above and below a picture of a plan: what it is, whose chunks have which colour, when.
-
-The argument of a bound as SVG where its cluster is not at hand: what leaves what, or a way.
-
-The heat map of links as SVG, for where no figure runs.
 """
 
 from __future__ import annotations
@@ -16,18 +12,14 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from ccl import text
-from ccl.bound import Bound, Cut, Path
 from ccl.topology import Device
-from widgets.charts.load import HEATS, ROWS
-from widgets.pictures import axes
-from widgets.pictures.axes import (
+from widgets.print.cutting import Region
+from widgets.print.playback import Moment, Playback, cells, tokens
+from widgets.print.sheet import (
     Area,
     Box,
-    Curve,
-    Ground,
     Picture,
     Point,
     Rect,
@@ -35,12 +27,13 @@ from widgets.pictures.axes import (
     Stroke,
     Words,
     around,
+    fitted,
+    one_line,
+    shortened,
 )
-from widgets.pictures.cutting import Region
-from widgets.pictures.playback import Moment, Playback, cells, tokens
-from widgets.pictures.stage import Group, Line, Stage
-from widgets.pictures.svg import LIGHT, Look, between, svg
-from widgets.words import bound_proof
+from widgets.print.sheet import width as letters
+from widgets.print.stage import Curve, Group, Line, Stage
+from widgets.print.style import Look, between
 
 HEADING = 50.0
 """Pixels above the drawing."""
@@ -57,7 +50,7 @@ def caption(moment: Moment, look: Look, *, frame: Rect, zoom: float) -> Iterator
     """Draw the lines of a moment; sizes are in pixels of the picture."""
     pixel = 1 / zoom
     left, right = frame.x1 + 16 * pixel, frame.x2 - 16 * pixel
-    title = axes.shortened(moment.playback.title, 13 * pixel, frame.width - 32 * pixel, bold=True)
+    title = shortened(moment.playback.title, 13 * pixel, frame.width - 32 * pixel, bold=True)
     yield Words(
         (left, frame.y1 + 25 * pixel), title, 13 * pixel, look.text, bold=True, anchor="start"
     )
@@ -70,7 +63,7 @@ def caption(moment: Moment, look: Look, *, frame: Rect, zoom: float) -> Iterator
     done = left + (right - left) * share
     if done - left > 4 * pixel:
         yield Box(Rect(left, top, done, bottom), look.accent, 2 * pixel)
-    room = frame.width * zoom - axes.width(told, 12, bold=True)
+    room = frame.width * zoom - letters(told, 12, bold=True)
     if room > _CAPTION_NARROW:
         yield from _legend(moment.playback, look, left, base, pixel=pixel)
 
@@ -91,7 +84,7 @@ def _legend(
     names = [_name(playback, playback.origins[end]) for end in (0, -1)]
     for word, color in (("Chunk origin", look.dim), (names[0], look.text)):
         yield Words((x, base), word, size, color, anchor="start")
-        x += axes.width(word, size) + 8 * pixel
+        x += letters(word, size) + 8 * pixel
     width, height = _RAMP[0] * pixel, _RAMP[1] * pixel
     ramp = _ramp(playback.colors)
     for index, color in enumerate(ramp):
@@ -103,7 +96,7 @@ def _legend(
 
 
 def _name(playback: Playback, origin: int) -> str:
-    return axes.shortened(playback.names[origin], 11, 80)
+    return shortened(playback.names[origin], 11, 80)
 
 
 def _ramp(colors: list[str]) -> list[str]:
@@ -137,8 +130,6 @@ _LEAST = 4.5
 _FINEST = 0.4
 """Pixels of a line at least."""
 _RADIUS = {"gpu": 9.0, "switch": 17.0, "memory": 9.0, "nic": 5.0}
-_TIGHT = 0.8
-"""Share of the room above which a name is fitted, since a screen's font may be wider."""
 _BOTH = 2
 """Links of a line that is no bundle."""
 _ROOM = {"gpu": 70.0, "switch": 108.0, "memory": 84.0, "nic": 64.0}
@@ -255,9 +246,8 @@ class View:
 
     def framed(self, shapes: tuple[Shape, ...], *, about: str = "") -> Picture:
         """Return shapes as a picture of this view."""
-        ground = Ground(self.look.bg, self.look.dot, pixel=1 / self.zoom)
-        name = axes.one_line(self.stage.topology.name)
-        return Picture(self.frame, self.zoom, ground, shapes, name, about)
+        look, name = self.look, one_line(self.stage.topology.name)
+        return Picture(self.frame, self.zoom, look.bg, shapes, name, about, dots=look.dot)
 
     def still(self) -> Iterator[Shape]:
         """Draw what stands still, without the label of the cut."""
@@ -301,7 +291,7 @@ class View:
         if size * self.zoom < _LEAST:
             return
         x, y = rect.middle[0], rect.y1 - 5 - size * 0.22
-        text = axes.shortened(host, size, max(rect.width, 60.0), bold=True)
+        text = shortened(host, size, max(rect.width, 60.0), bold=True)
         yield Words((x, y), text, size, look.dim, bold=True)
 
     def _size(self, sizes: tuple[float, float, float]) -> float:
@@ -352,10 +342,10 @@ class View:
             return
         x, y = box.middle
         for row, line in enumerate((group.title, group.counts)):
-            short = axes.shortened(line, size, box.width - 10, bold=True)
-            base = y + (row - 0.5) * 1.35 * size + 0.36 * size
-            color, wide = look.dim if row else look.text, axes.width(short, size, bold=True)
-            yield Words((x, base), short, size, color, bold=not look.paper, wide=wide)
+            short, fits = fitted(line, size, box.width - 10, bold=True)
+            base = y + (row - 0.5) * 1.35 * size + 0.36 * fits
+            color = look.dim if row else look.text
+            yield Words((x, base), short, fits, color, bold=not look.paper)
 
     def _device(self, device: Device) -> Iterator[Shape]:
         look, kind, box = self.look, device.kind, self.stage.boxes[device.name]
@@ -363,20 +353,20 @@ class View:
         fill = look.raised if kind == "switch" else look.surface
         title = f"{device.name}, {kind}"
         radius = _RADIUS[kind] * (0.5 if look.paper and kind != "switch" else 1.0)
-        yield Box(box, fill, radius, look.device(kind), width, title=title)
+        # One that is less than a pixel is a speck.
+        seen = box.grown(max(0.0, 0.5 / self.zoom - box.height / 2))
+        yield Box(seen, fill, radius, look.device(kind), width, title=title)
         small = kind == "nic" or (kind == "memory" and self._holds(device))
         size = self._size((10.0 if small else 11.0, 14.0, 18.0))
         if size * self.zoom < _LEAST:
             return
-        text = axes.shortened(short_name(device), size, _ROOM[kind], bold=True)
+        text, fits = fitted(short_name(device), size, _ROOM[kind], bold=True)
         middle = box.middle[1]
         if self._holds(device):
             # The lower part of the box is for what it holds.
             middle = box.y1 + (15.0 if small else (17.0, 19.0, 23.0)[self.far]) - 0.6 * size
-        at = (box.middle[0], middle + size * 0.36)
-        wide = axes.width(text, size, bold=True)
-        fitted = wide if wide > _TIGHT * _ROOM[kind] else 0.0
-        yield Words(at, text, size, look.text, bold=not look.paper, wide=fitted)
+        at = (box.middle[0], middle + fits * 0.36)
+        yield Words(at, text, fits, look.text, bold=not look.paper)
 
     def _holds(self, device: Device) -> bool:
         return self.filled and device.stores
@@ -404,145 +394,3 @@ def _arrow(curve: Curve, size: float) -> tuple[tuple[Point, ...], tuple[Point, .
     (ax, ay), c = curve.a, curve.c
     middle = () if c is None else ((ax + (c[0] - ax) * share, ay + (c[1] - ay) * share),)
     return (curve.a, *middle, start), (tip, *wings)
-
-
-_BOX = (220.0, 26.0)
-"""Width of a side of a cut, and height of a line in it."""
-_APART = 190.0
-_BOUND_SIDE = 16.0
-_LINES = 8
-"""Names on one side; others are counted."""
-
-
-def bound_svg(bound: Bound) -> str | None:
-    """Draw the witness of a bound; None where it has none."""
-    if isinstance(bound.witness, Cut):
-        return _framed(bound, _cut(bound.witness))
-    if isinstance(bound.witness, Path):
-        return _framed(bound, _way(bound.witness))
-    return None
-
-
-def _cut(cut: Cut) -> list[Shape]:
-    """Draw the devices inside on the left, where their links lead to on the right."""
-    beyond = list(dict.fromkeys(dst for _, dst in cut.links))
-    sides = [("inside", list(cut.inside)), ("where its links lead", beyond)]
-    lines = max(1, *(min(len(names), _LINES + 1) for _, names in sides))
-    high = (lines + 1) * _BOX[1]
-    shapes: list[Shape] = []
-    for i, (title, names) in enumerate(sides):
-        left, own = i * (_BOX[0] + _APART), (min(len(names), _LINES + 1) + 1) * _BOX[1]
-        rect = Rect(left, (high - own) / 2, left + _BOX[0], (high + own) / 2)
-        shapes += _side(title, names, rect, cut=i == 0)
-    start, end = (_BOX[0] + 8, high / 2), (_BOX[0] + _APART - 8, high / 2)
-    shapes += _bound_arrow(start, end, LIGHT.cut, width=5.0)
-    middle = _BOX[0] + _APART / 2
-    count = f"{len(cut.links)} link{'' if len(cut.links) == 1 else 's'}"
-    shapes += [
-        Words((middle, high / 2 - 14), text.bandwidth(cut.bandwidth), 15.0, LIGHT.text, bold=True),
-        Words((middle, high / 2 + 24), count, 12.0, LIGHT.dim),
-    ]
-    return shapes
-
-
-def _side(title: str, names: list[str], rect: Rect, *, cut: bool) -> list[Shape]:
-    shown = names if len(names) <= _LINES + 1 else names[:_LINES]
-    told = [*shown, *([f"and {len(names) - _LINES} more"] if len(shown) < len(names) else [])]
-    middle = rect.middle[0]
-    line, dash = (LIGHT.cut, (7.0, 6.0)) if cut else (LIGHT.box_line, ())
-    shapes: list[Shape] = [Box(rect, LIGHT.surface, 13.0, line, 1.8, dash=dash)]
-    shapes.append(Words((middle, rect.y1 + 18), title, 11.0, LIGHT.dim))
-    for i, name in enumerate(told):
-        wide = _BOX[0] - 24 if len(name) * 7.2 > _BOX[0] - 24 else 0.0
-        at = (middle, rect.y1 + 18 + (i + 1) * _BOX[1] - 5)
-        shapes.append(Words(at, name, 13.0, LIGHT.text, bold=True, wide=wide))
-    return shapes
-
-
-def _way(path: Path) -> list[Shape]:
-    """Draw the devices of a way from left to right."""
-    names = list(path.devices)
-    if len(names) > _LINES:
-        names = [*names[: _LINES // 2], "…", *names[-_LINES // 2 + 1 :]]
-    shapes: list[Shape] = []
-    step = 132.0
-    for i, name in enumerate(names):
-        rect = Rect(i * step, 0.0, i * step + 96, 44.0)
-        wide = 84.0 if len(name) * 7 > 84 else 0.0
-        shapes.append(Box(rect, LIGHT.surface, 9.0, LIGHT.gpu, 1.6))
-        shapes.append(Words((rect.middle[0], 27), name, 13.0, LIGHT.text, bold=True, wide=wide))
-        if i:
-            shapes += _bound_arrow((rect.x1 - 32, 22), (rect.x1 - 5, 22), LIGHT.link, width=2.2)
-    return shapes
-
-
-def _bound_arrow(start: Point, end: Point, color: str, *, width: float) -> list[Shape]:
-    """Draw a line with a head, from left to right."""
-    (x1, y), (x2, _) = start, end
-    size = 5 + width * 1.4
-    head = ((x2, y), (x2 - size, y - size * 0.6), (x2 - size, y + size * 0.6))
-    return [Stroke(((x1, y), (x2 - size, y)), color, width, round=False), Area((head,), color)]
-
-
-def _framed(bound: Bound, shapes: list[Shape]) -> str:
-    boxes = [each.rect for each in shapes if isinstance(each, Box)]
-    right, low = max(each.x2 for each in boxes), max(each.y2 for each in boxes)
-    frame = Rect(-_BOUND_SIDE, -_BOUND_SIDE, right + _BOUND_SIDE, low + 44)
-    kind = "no plan that keeps chunks whole" if bound.whole_chunks else "no plan"
-    title = f"{kind} takes less than {text.duration(bound.makespan)}"
-    words = Words((0.0, low + 28), title, 14.0, LIGHT.text, bold=True, anchor="start")
-    about = bound_proof(bound)
-    return svg(Picture(frame, 1.0, Ground(LIGHT.bg), (*shapes, words), title, about))
-
-
-_NAME = 190.0
-"""Width of a name at most."""
-_LETTER = 6.2
-"""Width of a letter, about."""
-_WIDTH = 930.0
-_ROW = 15.0
-_LOAD_SIDE = 12.0
-
-
-def load_svg(load: dict[str, Any], *, rows: int = ROWS) -> str | None:
-    """Draw what `widgets.charts.load.link_load` returns, the busiest links; None without any."""
-    names, busy = load["links"][:rows], load["busy"][:rows]
-    if not names:
-        return None
-    left = min(_NAME, max(map(len, names)) * _LETTER)
-    shapes: list[Shape] = []
-    for i, (name, row) in enumerate(zip(names, busy, strict=True)):
-        y = i * _ROW
-        wide = left if len(name) * _LETTER > left else 0.0
-        at = (left, y + _ROW - 4.5)
-        shapes.append(Words(at, name, 10.0, LIGHT.text, anchor="end", wide=wide))
-        shapes += _row(name, row, Rect(left + 8, y + 1, _WIDTH, y + _ROW - 1))
-    end = len(names) * _ROW + 12
-    for column in sorted({0, len(busy[0]) // 2, len(busy[0])}):
-        x = left + 8 + (_WIDTH - left - 8) * column / len(busy[0])
-        shapes.append(Words((x, end), text.duration(column * load["step"]), 10.0, LIGHT.dim))
-    frame = Rect(-_LOAD_SIDE, -_LOAD_SIDE, _WIDTH + 2 * _LOAD_SIDE, end + _LOAD_SIDE)
-    about = f"{len(names)} links over time, the busiest first; darkest is always busy"
-    return svg(Picture(frame, 1.0, Ground(LIGHT.bg), tuple(shapes), "Link load", about))
-
-
-def _row(name: str, row: list[float], place: Rect) -> list[Shape]:
-    """Draw one link; columns of one colour that follow one another are one box."""
-    width = place.width / len(row)
-    boxes: list[Shape] = []
-    start = 0
-    for column in range(1, len(row) + 1):
-        if column < len(row) and row[column] == row[start]:
-            continue
-        left, right = (place.x1 + width * each for each in (start, column))
-        told = f"{name}, busy {text.share(row[start])}"
-        boxes.append(Box(Rect(left, place.y1, right, place.y2), _color(row[start]), title=told))
-        start = column
-    return boxes
-
-
-def _color(share: float) -> str:
-    heat = HEATS["light"]
-    if share <= 0.5:
-        return between(heat.empty, heat.middle, share * 2)
-    return between(heat.middle, heat.full, share * 2 - 1)

@@ -1,0 +1,293 @@
+"""What can be chosen of a picture or a film (`ccl.options`): its style, its size, its time.
+
+Colours as on the canvas (`widgets/js/src/palette.js`), and one look more for print. Identity by the
+palette of Okabe and Ito, "Color Universal Design" (2008), safe for colour-blind readers; vermillion
+is kept for bottlenecks alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Style = Literal["light", "dark", "paper"]
+
+PIXELS_PER_INCH = 96
+"""As in CSS, so that a picture is as wide in print as it says."""
+MILLIMETRES_PER_INCH = 25.4
+POINTS_PER_INCH = 72
+
+_STYLE = {
+    "label": "Style",
+    "help": "light and dark as the designer; paper: white, thin lines, nothing to please.",
+}
+_CUT = {"label": "Bottleneck cut", "help": "Whether the cut that proves the bound is drawn."}
+_WIDTH = {"label": "Width", "unit": "px", "min": 160}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SheetOptions:
+    """Of anything that is drawn on a sheet: on a screen in pixels, in print in mm and points."""
+
+    style: Style = field(default="light", metadata=_STYLE)
+    width: int = field(default=1280, metadata={**_WIDTH, "max": 8000})
+    font: float | None = field(
+        default=None,
+        metadata={
+            "label": "Font size",
+            "unit": "px",
+            "min": 2,
+            "max": 100,
+            "help": "Of names; by default they grow as the drawing shrinks.",
+        },
+    )
+    column: float | None = field(
+        default=None,
+        metadata={
+            "label": "Column",
+            "unit": "mm",
+            "min": 40,
+            "max": 1000,
+            "help": "Width in print, instead of pixels; 25.4 mm are an inch.",
+        },
+    )
+    points: float | None = field(
+        default=None,
+        metadata={
+            "label": "Font size in print",
+            "unit": "pt",
+            "min": 2,
+            "max": 72,
+            "help": "Instead of pixels; 72 pt are an inch.",
+        },
+    )
+
+    @property
+    def pixels(self) -> float:
+        """Width of the picture in pixels."""
+        if self.column is None:
+            return float(self.width)
+        return self.column / MILLIMETRES_PER_INCH * PIXELS_PER_INCH
+
+    @property
+    def letters(self) -> float | None:
+        """Size of letters in pixels, or None."""
+        if self.points is None:
+            return self.font
+        return self.points / POINTS_PER_INCH * PIXELS_PER_INCH
+
+
+@dataclass(frozen=True, kw_only=True)
+class StillOptions(SheetOptions):
+    """Of a picture."""
+
+    time: float | None = field(
+        default=None,
+        metadata={
+            "label": "Time",
+            "unit": "µs",
+            "min": 0,
+            "help": "Of a plan: what is where at this time; without it only the cluster.",
+        },
+    )
+    epoch: int | None = field(
+        default=None,
+        metadata={
+            "label": "Epoch",
+            "min": 0,
+            "help": "Of a plan: the time as a number of epochs that are over.",
+        },
+    )
+    cut: bool = field(default=True, metadata=_CUT)
+
+
+_SCALE = {
+    "label": "Scale",
+    "min": 0.25,
+    "max": 4,
+    "help": "Pixels for each of the width: 2 for screens of twice the density.",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PixelOptions(StillOptions):
+    """Of a picture made of pixels."""
+
+    scale: float = field(default=1.0, metadata=_SCALE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChartOptions(SheetOptions):
+    """Of a chart."""
+
+    width: int = field(default=720, metadata={**_WIDTH, "max": 8000})
+    quantity: Literal["time", "ratio", "algbw"] = field(
+        default="time",
+        metadata={"label": "Upwards", "help": "The makespan, that over the bound, or algbw."},
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChartPixelOptions(ChartOptions):
+    """Of a chart made of pixels."""
+
+    scale: float = field(default=1.0, metadata=_SCALE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilmOptions:
+    """Of a film."""
+
+    style: Style = field(default="dark", metadata=_STYLE)
+    width: int = field(default=640, metadata={**_WIDTH, "max": 1920})
+    seconds: float = field(
+        default=6.0,
+        metadata={"label": "Length", "unit": "s", "min": 0.2, "max": 60},
+    )
+    rate: float = field(
+        default=12.5,
+        metadata={"label": "Frames per second", "min": 1, "max": 50},
+    )
+    cut: bool = field(default=True, metadata=_CUT)
+
+
+OKABE_ITO = (
+    "#56b4e9",
+    "#e69f00",
+    "#009e73",
+    "#cc79a7",
+    "#f0e442",
+    "#0072b2",
+    "#9ad1f5",
+    "#b39ddb",
+)
+"""Colours of up to eight origins."""
+
+RAMP = ("#3d5aa0", "#4682be", "#56b4e9", "#78c8b4", "#b4cd78", "#f0c850", "#f0aa3c")
+"""Of more than eight, from the first to the last."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """Colours of everything, and whether it is for print: thin lines and nothing to please."""
+
+    bg: str
+    dot: str
+    text: str
+    dim: str
+    surface: str
+    raised: str
+    box: str
+    box_line: str
+    gpu: str
+    switch: str
+    memory: str
+    nic: str
+    link: str
+    cut: str
+    on_cut: str
+    cut_fill: float
+    empty: str
+    accent: str
+    track: str
+    paper: bool = False
+
+    def device(self, kind: str) -> str:
+        """Colour of the border of a kind of device."""
+        return {
+            "gpu": self.gpu,
+            "switch": self.switch,
+            "memory": self.memory,
+            "nic": self.nic,
+        }[kind]
+
+
+DARK = Look(
+    bg="#0f141b",
+    dot="#1d2631",
+    text="#dfe7ef",
+    dim="#8e9db0",
+    surface="#1a222d",
+    raised="#202b38",
+    box="#151c26",
+    box_line="#2f3e50",
+    gpu="#4aa3ff",
+    switch="#2dc7b0",
+    memory="#e0b64f",
+    nic="#b69cff",
+    link="#62748a",
+    cut="#ff7a50",
+    on_cut="#1c0c05",
+    cut_fill=0.086,
+    empty="#2a3645",
+    accent="#4aa3ff",
+    track="#202b38",
+)
+LIGHT = Look(
+    bg="#f7f9fb",
+    dot="#d9e1ea",
+    text="#17212e",
+    dim="#566577",
+    surface="#ffffff",
+    raised="#ffffff",
+    box="#eef2f7",
+    box_line="#c3cfdb",
+    gpu="#1670c9",
+    switch="#0c8f7d",
+    memory="#946d06",
+    nic="#6f4fd1",
+    link="#7a8a9c",
+    cut="#c45500",
+    on_cut="#ffffff",
+    cut_fill=0.07,
+    empty="#e2e8ef",
+    accent="#1670c9",
+    track="#dde5ee",
+)
+PAPER = Look(
+    bg="#ffffff",
+    dot="",
+    text="#000000",
+    dim="#444444",
+    surface="#ffffff",
+    raised="#f2f2f2",
+    box="#ffffff",
+    box_line="#8a8a8a",
+    gpu="#1f1f1f",
+    switch="#1f1f1f",
+    memory="#1f1f1f",
+    nic="#1f1f1f",
+    link="#5c5c5c",
+    cut="#c45500",
+    on_cut="#ffffff",
+    cut_fill=0.0,
+    empty="#ebebeb",
+    accent="#1670c9",
+    track="#ebebeb",
+    paper=True,
+)
+
+
+def origin_color(index: int, origins: int) -> str:
+    """Return the colour of what began at an origin, of which there are so many."""
+    if origins <= len(OKABE_ITO):
+        return OKABE_ITO[index]
+    at = index / (origins - 1) * (len(RAMP) - 1)
+    step = min(len(RAMP) - 2, int(at))
+    return between(RAMP[step], RAMP[step + 1], at - step)
+
+
+def between(start: str, end: str, share: float) -> str:
+    """Return the colour so far on the way from one to another."""
+    mixed = (round(a + (b - a) * share) for a, b in zip(rgb(start), rgb(end), strict=True))
+    return "#" + "".join(f"{value:02x}" for value in mixed)
+
+
+def rgb(color: str) -> tuple[int, int, int]:
+    """Return red, green and blue of ``#rrggbb``, from 0 to 255."""
+    return int(color[1:3], 16), int(color[3:5], 16), int(color[5:7], 16)
+
+
+LOOK_OF: Mapping[Style, Look] = {"light": LIGHT, "dark": DARK, "paper": PAPER}
+"""Colours of a drawing by its style."""
