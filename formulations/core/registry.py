@@ -49,7 +49,7 @@ from ccl.collective import CollectiveKind
 from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.result import ModelSize
-from ccl.text import enumerated
+from ccl.text import enumerate_words
 
 if TYPE_CHECKING:
     from ccl.result import Result
@@ -148,7 +148,8 @@ class Formulation:
         """Say in words why it cannot take `problem`, or None if it can."""
         kind = problem.collective.kind
         if kind not in self.collectives:
-            return f"it supports {enumerated(sorted(self.collectives), len(self.collectives))} only"
+            supported = enumerate_words(sorted(self.collectives), len(self.collectives))
+            return f"it supports {supported} only"
         if all(chunk.in_place for chunk in problem.collective.chunks):
             return f"{kind} moves nothing: all holders are destinations already"
         if problem.collective.whole and not self.keeps_chunks(problem):
