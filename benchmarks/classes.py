@@ -17,7 +17,7 @@ from ccl.problem import Problem
 from ccl.result import Stop
 from ccl.serialization.quantity import parse_size
 from formulations import explain, solve
-from formulations.core.registry import Speed, speed_in
+from formulations.core.registry import LAST, Speed
 from gallery import open_cluster
 
 Row = tuple[str, str, CollectiveKind, dict[str, object]]
@@ -95,6 +95,12 @@ def main(size: str = "1MB", limit: float = 60.0, only: str = "") -> None:
 
 LONG = (Speed.MINUTES, Speed.HOURS)
 """What a solve that met the limit of a minute may be."""
+
+
+def speed_in(seconds: float) -> Speed:
+    """Return the class of something that took so long."""
+    ends = (1.0, 60.0, 3600.0)
+    return next((speed for speed, end in zip(Speed, ends, strict=False) if seconds < end), LAST)
 
 
 def _timed(

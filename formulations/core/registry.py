@@ -225,15 +225,6 @@ UP_TO: dict[str, tuple[int, int, int]] = {
 """Nonzeros up to which a model takes less than a second, seconds and minutes, by its kind."""
 
 
-_ENDS = (1.0, 60.0, 3600.0)
-"""Seconds at which a class ends."""
-
-
-def speed_in(seconds: float) -> Speed:
-    """Return the class of something that took so long."""
-    return next((speed for speed, end in zip(Speed, _ENDS, strict=False) if seconds < end), LAST)
-
-
 def speed_of(kind: Kind, size: ModelSize) -> Speed | None:
     """Return how long a model takes, None where its kind has no table."""
     if kind not in UP_TO:
