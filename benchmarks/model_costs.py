@@ -22,7 +22,7 @@ from ccl.result import Stop
 from ccl.serialization.quantity import parse_size
 from formulations import explain, solve
 from formulations.bounds import lower_bounds
-from formulations.core.registry import Speed, speed_in
+from formulations.core.registry import LAST, Speed
 from formulations.core.run import Run
 from formulations.engines.epoch_grid.arcs import link_arcs
 from formulations.engines.epoch_grid.epochs import EpochGrid, durations
@@ -105,6 +105,12 @@ def classes(size: str = "1MB", limit: float = 60.0, only: str = "") -> None:
 
 LONG = (Speed.MINUTES, Speed.HOURS)
 """What a solve that met the limit of a minute may be."""
+
+
+def speed_in(seconds: float) -> Speed:
+    """Return the class of something that took so long."""
+    ends = (1.0, 60.0, 3600.0)
+    return next((speed for speed, end in zip(Speed, ends, strict=False) if seconds < end), LAST)
 
 
 def _timed(

@@ -339,7 +339,7 @@ def make_collective(
     raise ProblemError(msg)
 
 
-def made_of(collective: Collective) -> tuple[int, int] | None:
+def find_arguments(collective: Collective) -> tuple[int, int] | None:
     """Return chunks per shard and root from which `make_collective` makes it again, or None."""
     if collective.kind == "custom":
         return None

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ccl.collective import Chunk, Collective, custom, made_of, make_collective
+from ccl.collective import Chunk, Collective, custom, find_arguments, make_collective
 from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.topology import Link, Topology
@@ -71,7 +71,7 @@ def without_host(topology: Topology, host: str) -> Topology:
     return without_devices(topology, [e.name for e in topology.devices if e.host == host])
 
 
-def remaining(collective: Collective, ranks: Iterable[int]) -> Collective:
+def restrict_collective(collective: Collective, ranks: Iterable[int]) -> Collective:
     """Return the same collective over the ranks that are left, numbered from 0 on in order.
 
     The size stays, as nccl-tests defines it: fewer ranks have larger shards of the same buffer. Of
@@ -90,7 +90,7 @@ def remaining(collective: Collective, ranks: Iterable[int]) -> Collective:
         If its root is lost, or nothing is left to send.
     """
     place = {rank: i for i, rank in enumerate(sorted(set(ranks)))}
-    made = made_of(collective)
+    made = find_arguments(collective)
     if made is None:
         left = custom(len(place), filter(None, (_left(e, place) for e in collective.chunks)))
         return replace(left, whole=collective.whole)
@@ -102,7 +102,7 @@ def remaining(collective: Collective, ranks: Iterable[int]) -> Collective:
     return replace(left.cut(count), whole=collective.whole)
 
 
-def on_what_is_left(problem: Problem, topology: Topology) -> Problem:
+def degrade_problem(problem: Problem, topology: Topology) -> Problem:
     """Return a problem on a cluster from which something is lost.
 
     Parameters
@@ -115,12 +115,12 @@ def on_what_is_left(problem: Problem, topology: Topology) -> Problem:
     Raises
     ------
     ProblemError
-        If `remaining` has nothing left, or a rank cannot be reached any more.
+        If `restrict_collective` has nothing left, or a rank cannot be reached any more.
     """
     before = problem.topology.rank
     collective = problem.collective
     if len(topology.ranks) < len(before):
-        collective = remaining(collective, [before[name] for name in topology.ranks])
+        collective = restrict_collective(collective, [before[name] for name in topology.ranks])
     windows = [
         replace(each, links=links)
         for each in problem.windows
@@ -163,7 +163,7 @@ def _left(chunk: Chunk, place: dict[int, int]) -> Chunk | None:
     )
 
 
-def straggling(
+def add_stragglers(
     topology: Topology,
     where: Iterable[str | tuple[str, str]],
     *,

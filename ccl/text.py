@@ -21,21 +21,21 @@ def duration(microseconds: float | None) -> str:
     """Write a time given in µs, such as ``9.8 µs`` or ``1.24 ms``."""
     if microseconds is None or not math.isfinite(microseconds):
         return NONE
-    return scaled(microseconds, _TIMES)
+    return scale_unit(microseconds, _TIMES)
 
 
 def bandwidth(gigabytes: float | None) -> str:
     """Write a bandwidth given in GB/s, such as ``229 GB/s``."""
     if gigabytes is None or not math.isfinite(gigabytes):
         return NONE
-    return scaled(gigabytes, ("GB/s", "TB/s"))
+    return scale_unit(gigabytes, ("GB/s", "TB/s"))
 
 
 def size(nbytes: float | None) -> str:
     """Write a number of bytes with decimal prefixes, such as ``1 GB``."""
     if nbytes is None or not math.isfinite(nbytes):
         return NONE
-    return scaled(nbytes, ("B", "KB", "MB", "GB", "TB"))
+    return scale_unit(nbytes, ("B", "KB", "MB", "GB", "TB"))
 
 
 def share(value: float | None) -> str:
@@ -76,7 +76,7 @@ def moment(microseconds: float, whole: float) -> str:
     return f"{microseconds / factor:.{min(places, 6)}f} of {digits(shown)} {units[0]}"
 
 
-def scaled(value: float, units: tuple[str, ...]) -> str:
+def scale_unit(value: float, units: tuple[str, ...]) -> str:
     """Use the unit that leaves the number below 1000, as far as there are units."""
     place = 0
     while abs(value) >= 999.5 and place < len(units) - 1:
@@ -129,7 +129,7 @@ def number(value: float, digits: int = DIGITS) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def enumerated(names: Sequence[str], most: int = 6) -> str:
+def enumerate_words(names: Sequence[str], most: int = 6) -> str:
     """Write ``a, b and c``, or the first of many and how many more there are."""
     if len(names) > most:
         return f"{', '.join(names[:most])} and {len(names) - most} more"

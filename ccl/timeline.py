@@ -130,7 +130,7 @@ class Timeline:
         return {ends: busy[place] for ends, place in self.orbits.items() if place in busy}
 
 
-def by_start(
+def sort_by_start(
     transfers: Sequence[Transfer], after: Sequence[Sequence[int]]
 ) -> tuple[tuple[Transfer, ...], After]:
     """Sort transfers by start, and say of each in the new order what it came after."""
@@ -195,7 +195,7 @@ def causes(problem: Problem, timeline: Timeline) -> tuple[Cause, ...]:
     return tuple([replay.cause(i) for i in range(len(timeline.transfers))])
 
 
-def critical(
+def trace_critical(
     problem: Problem, timeline: Timeline, *, known: Sequence[Cause] | None = None
 ) -> tuple[int, ...]:
     """Return the places of a chain of transfers, each let go by the one before it.
@@ -205,14 +205,14 @@ def critical(
     """
     cause = _Replay(problem, timeline).cause if known is None else known.__getitem__
     chain: list[int] = []
-    current = last_needed(problem, timeline)
+    current = find_last_needed(problem, timeline)
     while current is not None:
         chain.append(current)
         current = cause(current).by
     return tuple(reversed(chain))
 
 
-def last_needed(problem: Problem, timeline: Timeline) -> int | None:
+def find_last_needed(problem: Problem, timeline: Timeline) -> int | None:
     """Return the transfer that ends at the makespan where it is needed, None if none is."""
     ranks, chunks = problem.topology.ranks, problem.collective.chunks
     wanted = [{ranks[rank] for rank in chunk.destinations} for chunk in chunks]
@@ -520,4 +520,4 @@ def critical_path(problem: Problem, timeline: Timeline) -> tuple[Transfer, ...]:
 
     `ccl.timeline` says how each one lets the next go.
     """
-    return tuple([timeline.transfers[i] for i in critical(problem, timeline)])
+    return tuple([timeline.transfers[i] for i in trace_critical(problem, timeline)])

@@ -86,9 +86,11 @@ class Permutation:
 Declared = Interchange | Permutation
 
 
-def moves_at_will(declared: Declared) -> bool:
+def declares_interchanges_only(declared: Declared) -> bool:
     """Whether nothing but interchanges is declared, so that it is known what fixes a device."""
-    return isinstance(declared, Interchange) and all(map(moves_at_will, declared.inner))
+    return isinstance(declared, Interchange) and all(
+        map(declares_interchanges_only, declared.inner)
+    )
 
 
 DeviceKind = Literal["gpu", "switch", "memory", "nic"]

@@ -86,7 +86,7 @@ def line_of(comparison: Comparison, row: Row) -> Line:
         text.digits(result.algbw),
         text.digits(result.busbw),
         text.duration(result.solve_time * 1e6),
-        text.NONE if model is None else text.scaled(model.variables, ("", "K", "M")).rstrip(),
+        text.NONE if model is None else text.scale_unit(model.variables, ("", "K", "M")).rstrip(),
     )
     best = comparison.best(row.size)
     return Line(

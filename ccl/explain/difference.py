@@ -17,7 +17,7 @@ from ccl.explain.narration import MOST_UNFOLDED, PlanReport, report
 from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.result import Result
-from ccl.text import bounded, count, enumerated, number, size
+from ccl.text import bounded, count, enumerate_words, number, size
 
 _SAME_TIME = 1e-6
 """Times closer than this share of the makespan are the same."""
@@ -175,7 +175,7 @@ class Difference:
 def _side(delivery: Delivery, kind: Kind) -> str:
     when = f"at {number(delivery.start)} µs"
     if delivery.epochs:
-        epochs = enumerated([str(each) for each in delivery.epochs])
+        epochs = enumerate_words([str(each) for each in delivery.epochs])
         when += f" (epoch{'s' if len(delivery.epochs) > 1 else ''} {epochs})"
     if kind is Kind.TIME:
         return when

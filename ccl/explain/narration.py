@@ -26,7 +26,7 @@ from ccl.plans import Flow, Forest, Schedule
 from ccl.problem import Problem
 from ccl.simulate import simulate
 from ccl.text import number
-from ccl.timeline import Cause, Reason, Timeline, Transfer, causes, critical
+from ccl.timeline import Cause, Reason, Timeline, Transfer, causes, trace_critical
 from ccl.verify import verify
 
 _SENDS = "{src} sends {chunk} to {dst} at {start} µs, there at {end} µs: "
@@ -107,7 +107,7 @@ class PlanReport:
     @cached_property
     def critical(self) -> tuple[int, ...]:
         """Places of the transfers of the critical path."""
-        return critical(self.problem, self.timeline, known=self.causes)
+        return trace_critical(self.problem, self.timeline, known=self.causes)
 
     @cached_property
     def labels(self) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from ccl.errors import ProblemError
 from ccl.explain.narration import Plan, PlanReport, breakdown, rank_name, report
 from ccl.plans import Flow, Forest, paths
 from ccl.problem import Problem
-from ccl.text import bounded, count, enumerated, number, size
+from ccl.text import bounded, count, enumerate_words, number, size
 from ccl.timeline import Reason, Timeline
 from ccl.tree_embedding import routes
 
@@ -45,8 +45,8 @@ def path_of(described: PlanReport, chunk: int, those: Sequence[int]) -> list[str
         Places of its transfers that are described.
     """
     item, ranks = described.problem.collective.chunks[chunk], described.problem.topology.ranks
-    holders = enumerated([ranks[rank] for rank in item.holders])
-    wanted = enumerated([ranks[rank] for rank in item.destinations])
+    holders = enumerate_words([ranks[rank] for rank in item.holders])
+    wanted = enumerate_words([ranks[rank] for rank in item.destinations])
     where = f"a part of it at {holders}" if item.reduced else f"at {holders} from the start"
     lines = [
         f"{described.labels[chunk]}, {size(item.size)}: {where}, needed at {wanted}.",
@@ -77,7 +77,7 @@ def _arrivals(described: PlanReport, chunk: int) -> list[str]:
         if ends[ranks[rank]]
     }
     times = [f"{name} at {number(end)} µs" for name, end in had.items()]
-    return [f"It is complete: {enumerated(times, 16)}."] if times else []
+    return [f"It is complete: {enumerate_words(times, 16)}."] if times else []
 
 
 def sends(described: PlanReport, those: Sequence[int]) -> list[str]:
@@ -146,7 +146,7 @@ def _trees(described: PlanReport, forest: Forest, chunk: int) -> list[str]:
         found = [(tree.weight, [_arrow(route) for route in tree.routes]) for tree in trees]
     lines = [f"It takes {count(len(found), 'tree')}, each with its share of it:"]
     lines += [
-        f"  {share}: {enumerated(routes, MOST_ROUTES)}" for share, routes in found[:MOST_TREES]
+        f"  {share}: {enumerate_words(routes, MOST_ROUTES)}" for share, routes in found[:MOST_TREES]
     ]
     if len(found) > MOST_TREES:
         lines.append(f"  and {len(found) - MOST_TREES} trees more")
@@ -285,7 +285,7 @@ def rank_of(described: PlanReport, rank: int) -> list[str]:
         (described.transfers[i].end for i in into if described.transfers[i].chunk in needs),
         default=0.0,
     )
-    begins = f"has {enumerated(has)} from the start" if has else "has nothing at the start"
+    begins = f"has {enumerate_words(has)} from the start" if has else "has nothing at the start"
     lines = [f"Rank {rank} ({name}) {begins} and all that it needs at {number(last)} µs."]
     lines.append(_many(described, "gets", into))
     lines += bounded(
@@ -364,7 +364,7 @@ def devices_of(described: PlanReport, host: str) -> frozenset[str]:
     """
     topology = described.problem.topology
     if host not in topology.hosts:
-        known = enumerated(list(topology.hosts), 8) if topology.hosts else "none"
+        known = enumerate_words(list(topology.hosts), 8) if topology.hosts else "none"
         msg = f"there is no host {host!r} on {topology}; hosts are {known}"
         raise ProblemError(msg)
     return frozenset(each.name for each in topology.devices if each.host == host)
@@ -528,4 +528,4 @@ def _busiest(described: PlanReport) -> list[str]:
     most = max(busy.values())
     held = [f"{src} → {dst}" for (src, dst), time in busy.items() if time >= most * (1 - 1e-9)]
     share = number(100 * most / makespan, 3)
-    return [f"Busiest, {share} % of the time: {enumerated(held)}."]
+    return [f"Busiest, {share} % of the time: {enumerate_words(held)}."]

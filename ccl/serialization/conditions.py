@@ -204,12 +204,6 @@ def parse_window(text: str, topology: Topology) -> Window:
     )
 
 
-def format_window(window: Window) -> str:
-    """Return a window as `parse_window` reads it."""
-    links = ",".join(f"{src}->{dst}" for src, dst in window.links)
-    return f"{links}@{window.begin!r}..{window.end!r}us={window.share!r}"
-
-
 def _links(where: str, topology: Topology) -> list[tuple[str, str]]:
     """Return the ends of each link that is named."""
     found: list[tuple[str, str]] = []

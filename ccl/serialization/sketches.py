@@ -28,7 +28,7 @@ from typing import Annotated, Any, Literal, get_args
 from msgspec import Meta, Struct
 
 from ccl.errors import FormatError, ProblemError
-from ccl.serialization.text import Integer, decode_json, laid_out
+from ccl.serialization.text import Integer, decode_json
 from ccl.serialization.topoloom import shaped
 from ccl.serialization.wire import Ends
 from ccl.topology import Topology
@@ -498,11 +498,6 @@ def sketch_from_json(value: Any) -> Sketch:
         msg = f"{wrong!r} is no part of a sketch; there are {known}, or those of TACCL's files"
         raise FormatError(msg)
     return _sketch(shaped(value, SketchJson, "sketch"))
-
-
-def sketch_text(sketch: Sketch) -> str:
-    """Return the text of a file in the plain form."""
-    return laid_out(sketch_to_json(sketch)) + "\n"
 
 
 def read_sketch(

@@ -125,7 +125,7 @@ def decode_json(content: bytes | str, shape: Any) -> Any:
         msg = f"{_place(data, error.start)}: it is not UTF-8 text; save it as UTF-8"
         raise FormatError(msg) from None
     except msgspec.ValidationError as error:
-        raise FormatError(misfit(error)) from None
+        raise FormatError(describe_misfit(error)) from None
     except msgspec.DecodeError as error:
         raise FormatError(_malformed(data, str(error))) from None
     except RecursionError:
@@ -133,7 +133,7 @@ def decode_json(content: bytes | str, shape: Any) -> Any:
         raise FormatError(msg) from None
 
 
-def misfit(error: msgspec.ValidationError) -> str:
+def describe_misfit(error: msgspec.ValidationError) -> str:
     """Say where a value is not of its shape and what would be right."""
     wrong, _, place = str(error).partition(" - at `$")
     place = place.rstrip("`").lstrip(".")

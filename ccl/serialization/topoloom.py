@@ -22,7 +22,7 @@ import msgspec
 import numpy as np
 
 from ccl.bound import Bound, Cut, Path
-from ccl.collective import Chunk, Collective, custom, made_of, make_collective, shared
+from ccl.collective import Chunk, Collective, custom, find_arguments, make_collective, shared
 from ccl.errors import FormatError
 from ccl.plans import Flow, Forest, Rate, Schedule, Send, Tree
 from ccl.problem import Problem, Window
@@ -37,7 +37,7 @@ from ccl.result import (
     true_bounds,
 )
 from ccl.serialization import wire
-from ccl.serialization.text import misfit
+from ccl.serialization.text import describe_misfit
 from ccl.symmetry import Symmetry
 from ccl.topology import Link, SharedLimit, Topology, device
 
@@ -180,7 +180,7 @@ def bound_of(value: wire.BoundJson) -> Bound:
     )
 
 
-def named_by(bound: Bound) -> Iterator[str]:
+def witness_devices(bound: Bound) -> Iterator[str]:
     """Yield every device that the witness of a bound names."""
     if isinstance(bound.witness, Path):
         yield from bound.witness.devices
@@ -274,7 +274,7 @@ def collective_to_json(collective: Collective) -> Json:
     start: Json = {"kind": collective.kind, "size": collective.size}
     if collective.whole:
         start["whole"] = True
-    named = made_of(collective)
+    named = find_arguments(collective)
     if named is not None:
         return start | {"chunks": named[0], "root": named[1]}
     return start | {
@@ -377,7 +377,7 @@ def shaped(value: Any, shape: type[Shape] | Any, what: str) -> Any:
     try:
         return msgspec.convert(value, shape)
     except msgspec.ValidationError as error:
-        msg = f"{what}, {misfit(error)}"
+        msg = f"{what}, {describe_misfit(error)}"
         raise FormatError(msg) from None
 
 
@@ -505,7 +505,7 @@ def _check_told(value: wire.ResultJson, result: Result) -> None:
         raise FormatError(msg)
     topology = result.problem.topology
     for bound in result.bounds:
-        for name in named_by(bound):
+        for name in witness_devices(bound):
             if name not in topology.index:
                 msg = (
                     f"result, at bounds: the witness of {bound.makespan:g} µs names {name!r}, "

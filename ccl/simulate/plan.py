@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from ccl.plans import Schedule, Send
 from ccl.problem import Problem
-from ccl.simulate.routes import SAME_MOMENT, Held, LaidRoute, Routes, Spans, shared
+from ccl.simulate.routes import SAME_MOMENT, Held, LaidRoute, Routes, Spans, group_transmissions
 from ccl.topology import SharedLimit
 
 _Moments = list[tuple[float, int]]
@@ -75,7 +75,7 @@ class Plan:
     begins: Sequence[float]
 
 
-def held_back(problem: Problem, plan: Plan) -> list[float]:
+def find_release_times(problem: Problem, plan: Plan) -> list[float]:
     """Return the µs before which each transmission must not start.
 
     What a limited buffer is to receive comes no earlier than in the schedule, since the space for
@@ -133,7 +133,7 @@ def plan_sends(problem: Problem, schedule: Schedule, limits: Sequence[SharedLimi
 def _crossings(problem: Problem, sends: Sequence[Send], routes: Routes) -> Iterator[Crossing]:
     """Yield the transmissions, turn by turn."""
     sizes = [chunk.size for chunk in problem.collective.chunks]
-    together = shared(problem, sends)
+    together = group_transmissions(problem, sends)
     for i, send in enumerate(sends):
         nbytes = sizes[send.chunk] * send.fraction
         if i not in together:
@@ -161,7 +161,7 @@ def _spread(held: Held, free: list[float], *, route: LaidRoute, begin: float) ->
     )
 
 
-def needs_of(problem: Problem, schedule: Schedule, plan: Plan) -> list[Sequence[int]]:
+def find_needs(problem: Problem, schedule: Schedule, plan: Plan) -> list[Sequence[int]]:
     """Return for each send the places of those that must have arrived before it starts."""
     simple, rest = _arrivals(problem, plan)
     needs: list[Sequence[int]] = [()] * len(plan.sends)
@@ -192,10 +192,10 @@ def needs_of(problem: Problem, schedule: Schedule, plan: Plan) -> list[Sequence[
     ]
 
 
-def brought(plan: Plan, needs: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
+def find_predecessors(plan: Plan, needs: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
     """Return for each link that is crossed the places of the crossings that its bytes come from.
 
-    One entry for each hop of each transmission, in order; `needs` as `needs_of` returns it.
+    One entry for each hop of each transmission, in order; `needs` as `find_needs` returns it.
     """
     first = [0]
     for each in plan.crossings:

@@ -240,7 +240,7 @@ class Shared:
         return self.places[-1] if self.joins else self.places[0]
 
 
-def shared(problem: Problem, sends: Sequence[Send]) -> dict[int, Shared]:
+def group_transmissions(problem: Problem, sends: Sequence[Send]) -> dict[int, Shared]:
     """Return the transmission of each send that is not one by itself, by place."""
     split = {send.chunk for send in sends if send.fraction < 1}
     chunks = problem.collective.chunks

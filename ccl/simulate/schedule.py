@@ -14,9 +14,16 @@ import numpy as np
 from ccl.plans import Schedule, Send
 from ccl.problem import Problem
 from ccl.simulate.engine import Engine, Job, Promises
-from ccl.simulate.plan import Crossing, Plan, brought, held_back, needs_of, plan_sends
+from ccl.simulate.plan import (
+    Crossing,
+    Plan,
+    find_needs,
+    find_predecessors,
+    find_release_times,
+    plan_sends,
+)
 from ccl.simulate.routes import SAME_MOMENT, SlowTimes, Spans
-from ccl.timeline import Timeline, Transfer, by_start
+from ccl.timeline import Timeline, Transfer, sort_by_start
 from ccl.topology import binding_limits
 
 
@@ -44,7 +51,7 @@ def replay_limited(
             job = Job(hop.link, nbytes, epoch=epoch)
             job.follows = [(first[-1] + k, each.route.hops[k].alpha) for k in hop.after]
             jobs.append(job)
-    for start, release in zip(first, held_back(problem, plan), strict=True):
+    for start, release in zip(first, find_release_times(problem, plan), strict=True):
         jobs[start].release = release
     for (leaving, member), those in zip(plan.of, needs, strict=True):
         route = plan.crossings[leaving].route
@@ -112,16 +119,16 @@ def replay_schedule(problem: Problem, schedule: Schedule) -> Timeline:
     """
     limits = binding_limits(problem.topology)
     plan = plan_sends(problem, schedule, limits)
-    needs = needs_of(problem, schedule, plan)
+    needs = find_needs(problem, schedule, plan)
     if limits or problem.windows:
         transfers, arrivals = replay_limited(problem, schedule, plan=plan, needs=needs)
     else:
         slack = SAME_MOMENT * schedule.duration
         waits = _waits(plan, needs, links=len(problem.topology.links))
-        starts = _starts(plan, waits, held_back(problem, plan), slack=slack)
+        starts = _starts(plan, waits, find_release_times(problem, plan), slack=slack)
         transfers, arrivals = _cross(plan, starts)
     makespan = _last_needed(problem, plan.sends, arrivals)
-    placed, after = by_start(transfers, brought(plan, needs))
+    placed, after = sort_by_start(transfers, find_predecessors(plan, needs))
     return Timeline(placed, makespan, after=after)
 
 

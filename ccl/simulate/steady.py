@@ -52,7 +52,7 @@ from ccl.problem import Problem
 from ccl.simulate.engine import Engine, Job
 from ccl.simulate.routes import SlowTimes
 from ccl.symmetry import Symmetry
-from ccl.timeline import Timeline, Transfer, by_start
+from ccl.timeline import Timeline, Transfer, sort_by_start
 from ccl.topology import SharedLimit, Topology, binding_limits
 from ccl.tree_embedding import link_orbits, routes
 
@@ -400,5 +400,5 @@ def _timeline(
         transfers.append(Transfer(chunk, link.src, link.dst, start, sent, end, nbytes))
         if end > makespan and rank[number] in wanted[chunk]:
             makespan = end
-    placed, moved = by_start(transfers, after)
+    placed, moved = sort_by_start(transfers, after)
     return Timeline(placed, makespan, chunks, after=moved)

@@ -31,9 +31,9 @@ from typing import Any
 
 import numpy as np
 
-from ccl.collective import Chunk, Collective, made_of
+from ccl.collective import Chunk, Collective, find_arguments
 from ccl.problem import Window
-from ccl.symmetry.free import Shape, joint, neighbours, refined
+from ccl.symmetry.free import Shape, neighbours, number_pairs, refine_colours
 from ccl.topology import Topology
 
 
@@ -41,7 +41,7 @@ def bliss(shape: Shape) -> np.ndarray:
     """Return generators of the automorphisms of a cluster, shape (generators, devices)."""
     from ccl.symmetry.graphs import igraph  # noqa: PLC0415  only who looks for symmetry waits
 
-    colours = refined(shape, shape.device, rounds=_ROUNDS)
+    colours = refine_colours(shape, shape.device, rounds=_ROUNDS)
     if len(np.unique(colours)) == shape.size:
         return np.empty((0, shape.size), dtype=np.int64)
     drawn = Drawing(shape, colours)
@@ -235,7 +235,7 @@ class _Scene:
         self._topology = topology
         self._windows = windows
         self._kind = "" if collective is None else collective.kind
-        named = None if collective is None else made_of(collective)
+        named = None if collective is None else find_arguments(collective)
         self.pieces: tuple[bytes, ...] = () if named is None else (b"%d" % named[0],)
         root = _root(topology, collective, named)
         self._devices: list[Key] = [
@@ -275,7 +275,7 @@ class _Scene:
         from ccl.symmetry.graphs import igraph  # noqa: PLC0415  only who asks for it waits
 
         shape = self._shape
-        drawn = Drawing(shape, refined(shape, shape.device, rounds=_ROUNDS))
+        drawn = Drawing(shape, refine_colours(shape, shape.device, rounds=_ROUNDS))
         graph = igraph.Graph(n=drawn.size, edges=drawn.edges())
         # The direction in which a permutation is meant differs between versions of igraph; what its
         # own function makes of it does not.
@@ -333,8 +333,8 @@ class _Scene:
             for other in others
         ]
         more = np.array(joins, dtype=np.int64).reshape(-1, 3).T
-        kinds = joint(
-            joint(np.zeros(len(self._alpha), dtype=np.int64), self._bandwidth), self._alpha
+        kinds = number_pairs(
+            number_pairs(np.zeros(len(self._alpha), dtype=np.int64), self._bandwidth), self._alpha
         )
         limits: list[tuple[Key, tuple[tuple[str, str], ...]]] = [
             *((("limit", each.bandwidth), each.links) for each in topology.limits),

@@ -28,9 +28,9 @@ from typing import Literal
 import numpy as np
 
 from ccl.symmetry.canonical import bliss
-from ccl.symmetry.free import Moves, Shape, neighbours, refined, scattered, shape_of
+from ccl.symmetry.free import Moves, Shape, neighbours, refine_colours, scatter_numbers, shape_of
 from ccl.symmetry.group import Group, components, orbits_of
-from ccl.topology import Declared, Interchange, Permutation, Topology, moves_at_will
+from ccl.topology import Declared, Interchange, Permutation, Topology, declares_interchanges_only
 
 _GUESS_ROUNDS = 400
 """Rounds of refinement at most, which is how far away a device is seen."""
@@ -48,9 +48,9 @@ _WORK = 60_000_000
 """Refinements times links after which no more is guessed; at most some ten seconds."""
 
 
-def guessed(shape: Shape) -> np.ndarray:
+def guess_automorphisms(shape: Shape) -> np.ndarray:
     """Return automorphisms, shape (found, devices)."""
-    start = refined(shape, shape.device, rounds=_GUESS_ROUNDS)
+    start = refine_colours(shape, shape.device, rounds=_GUESS_ROUNDS)
     classes = int(start.max(initial=-1)) + 1
     found = np.empty((0, shape.size), dtype=np.int64)
     dice = np.random.default_rng(0)
@@ -83,7 +83,7 @@ def _candidate(
             return None
         for row, members in zip(both, apart, strict=True):
             row[members] = shape.size + np.arange(len(members))
-        both = refined(shape, both, rounds=_GUESS_ROUNDS)
+        both = refine_colours(shape, both, rounds=_GUESS_ROUNDS)
         if (np.sort(both[0]) != np.sort(both[1])).any():
             return None
     image = np.empty(shape.size, dtype=np.int64)
@@ -141,7 +141,7 @@ def _parts(shape: Shape, colours: np.ndarray, order: np.ndarray) -> np.ndarray:
     kept = loose[shape.src] & loose[shape.dst]
     part = components(shape.size, shape.src[kept], shape.dst[kept])
     looks = np.zeros(shape.size, dtype=np.uint64)
-    np.add.at(looks, part, scattered(colours.astype(np.uint64)))
+    np.add.at(looks, part, scatter_numbers(colours.astype(np.uint64)))
     lowest = np.full(shape.size, shape.size)
     np.minimum.at(lowest, part, colours)
     members = np.flatnonzero(loose & (colours == lowest[part]))
@@ -196,7 +196,7 @@ class DeclaredGroup(Group):
         self._set(shape, rows, [moves for _, moves in found])
         self.whole = reader.whole
         """Whether all that is declared was found to be true."""
-        self.at_will = all(map(moves_at_will, self.topology.declared))
+        self.at_will = all(map(declares_interchanges_only, self.topology.declared))
         """Whether it consists of interchanges alone."""
         self._fixed = fixed
         self._known_blocks = known
@@ -290,13 +290,13 @@ class _Reader:
 
     def _looks(self, blocks: np.ndarray) -> np.ndarray:
         """Return a number for each block that the colours of its devices decide."""
-        colours = scattered(self._colours.astype(np.uint64))[blocks]
-        places = scattered(np.arange(blocks.shape[1], dtype=np.uint64))
+        colours = scatter_numbers(self._colours.astype(np.uint64))[blocks]
+        places = scatter_numbers(np.arange(blocks.shape[1], dtype=np.uint64))
         return np.asarray((colours * (places | np.uint64(1))).sum(axis=1))
 
     @cached_property
     def _colours(self) -> np.ndarray:
-        return refined(self.shape, self.shape.device, rounds=_ROUNDS)
+        return refine_colours(self.shape, self.shape.device, rounds=_ROUNDS)
 
     def _checked(self, devices: np.ndarray, images: np.ndarray) -> Iterator[_Element]:
         image = np.arange(self.shape.size)
@@ -352,5 +352,5 @@ def automorphisms(
         if large and not group.trivial:
             return group
     if method == "refined" or (method == "auto" and large):
-        return Group(topology, guessed(shape), shape=shape)
+        return Group(topology, guess_automorphisms(shape), shape=shape)
     return Group(topology, bliss(shape), shape=shape).fewer()

@@ -114,8 +114,8 @@ class Shape:
 
     def _sums(self, member: np.ndarray) -> np.ndarray:
         """Return a number for each limit that its colour and its links decide."""
-        total = scattered(self.limit.astype(np.uint64))
-        np.add.at(total, self.membership[0], scattered(member.astype(np.uint64)))
+        total = scatter_numbers(self.limit.astype(np.uint64))
+        np.add.at(total, self.membership[0], scatter_numbers(member.astype(np.uint64)))
         return total
 
 
@@ -141,19 +141,19 @@ def shape_of(
         Whether latencies may differ, as in a steady state, where only bandwidths count.
     """
     many = len(topology.links)
-    device = numbered(
+    device = number_keys(
         (each.kind, each.stores, each.copies, each.reduces, each.buffer_bytes)
         for each in topology.devices
     )
     bandwidth = np.fromiter((each.bandwidth for each in topology.links), np.float64, many)
-    link = joint(np.zeros(many, dtype=np.int64), bandwidth)
+    link = number_pairs(np.zeros(many, dtype=np.int64), bandwidth)
     if not steady:
         alpha = np.fromiter((each.alpha for each in topology.links), np.float64, many)
-        link = joint(link, alpha)
+        link = number_pairs(link, alpha)
     if colours is not None:
-        device = joint(device, numbered(colours))
+        device = number_pairs(device, number_keys(colours))
     if links is not None:
-        link = joint(link, numbered(links))
+        link = number_pairs(link, number_keys(links))
     places = topology.link_index if topology.limits else {}
     return Shape(
         topology=topology,
@@ -161,7 +161,7 @@ def shape_of(
         dst=topology.ends[1],
         device=device,
         link=link,
-        limit=numbered(each.bandwidth for each in topology.limits),
+        limit=number_keys(each.bandwidth for each in topology.limits),
         membership=np.array(
             [(i, places[ends]) for i, each in enumerate(topology.limits) for ends in each.links],
             dtype=np.int64,
@@ -171,20 +171,20 @@ def shape_of(
     )
 
 
-def numbered(keys: Iterable[Hashable]) -> np.ndarray:
+def number_keys(keys: Iterable[Hashable]) -> np.ndarray:
     """Return a number for each key, equal for equal ones."""
     numbers: dict[Hashable, int] = {}
     return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
 
 
-def joint(numbers: np.ndarray, more: np.ndarray) -> np.ndarray:
+def number_pairs(numbers: np.ndarray, more: np.ndarray) -> np.ndarray:
     """Return a number for each pair."""
     other = np.unique(more, return_inverse=True)[1].ravel()
     both = numbers * (int(other.max(initial=0)) + 1) + other
     return np.asarray(np.unique(both, return_inverse=True)[1].ravel())
 
 
-def scattered(numbers: np.ndarray) -> np.ndarray:
+def scatter_numbers(numbers: np.ndarray) -> np.ndarray:
     """Scatter numbers, so that sums of different ones differ; what collides is checked later."""
     with np.errstate(over="ignore"):
         x = (numbers + np.uint64(0x9E3779B97F4A7C15)) * np.uint64(0xBF58476D1CE4E5B9)
@@ -199,7 +199,7 @@ def _permutes(image: np.ndarray, size: int) -> bool:
     return bool((np.bincount(image, minlength=size) == 1).all())
 
 
-def refined(shape: Shape, colours: np.ndarray, *, rounds: int | None = None) -> np.ndarray:
+def refine_colours(shape: Shape, colours: np.ndarray, *, rounds: int | None = None) -> np.ndarray:
     """Return colours that the neighbours' colours decide too, again and again.
 
     Parameters
@@ -225,17 +225,17 @@ def refined(shape: Shape, colours: np.ndarray, *, rounds: int | None = None) -> 
 
 def neighbours(shape: Shape) -> np.ndarray:
     """Return a number for each device that its neighbours and the links to them decide."""
-    mixed = scattered(np.arange(shape.size, dtype=np.uint64))
+    mixed = scatter_numbers(np.arange(shape.size, dtype=np.uint64))
     return _signs(shape, np.arange(shape.size)) - mixed * np.uint64(3)
 
 
 def _signs(shape: Shape, colours: np.ndarray) -> np.ndarray:
     """Return a number for each device that its colour and its neighbours' decide."""
-    mixed = scattered(colours.astype(np.uint64))
-    kinds = scattered(_capped(shape) + np.uint64(7919))
+    mixed = scatter_numbers(colours.astype(np.uint64))
+    kinds = scatter_numbers(_capped(shape) + np.uint64(7919))
     total = mixed * np.uint64(3)
-    np.add.at(total, shape.src, scattered(mixed[shape.dst] ^ kinds))
-    np.add.at(total, shape.dst, scattered(mixed[shape.src] + kinds))
+    np.add.at(total, shape.src, scatter_numbers(mixed[shape.dst] ^ kinds))
+    np.add.at(total, shape.dst, scatter_numbers(mixed[shape.src] + kinds))
     return total
 
 
@@ -244,7 +244,7 @@ def _capped(shape: Shape) -> np.ndarray:
     total = shape.link.astype(np.uint64)
     if len(shape.limit):
         limit, member = shape.membership
-        np.add.at(total, member, scattered(shape.limit[limit].astype(np.uint64)))
+        np.add.at(total, member, scatter_numbers(shape.limit[limit].astype(np.uint64)))
     return total
 
 
@@ -380,7 +380,7 @@ def symmetry_of(topology: Topology, *, links: bool = False) -> Symmetry:
     return Symmetry(topology, group, tuple(powers))
 
 
-def extended(topology: Topology, ranks: np.ndarray) -> np.ndarray | None:
+def extend_to_devices(topology: Topology, ranks: np.ndarray) -> np.ndarray | None:
     """Return the automorphism of a topology that permutes its ranks so, or None.
 
     Parameters
@@ -485,7 +485,7 @@ class _Ranks:
         before, after = self.shape.device.copy(), self.shape.device.copy()
         before[self.gpus] = int(before.max()) + 1 + np.arange(len(self.gpus))
         after[image[self.gpus]] = before[self.gpus]
-        before, after = refined(self.shape, np.stack([before, after]))
+        before, after = refine_colours(self.shape, np.stack([before, after]))
         order, found = np.argsort(before, kind="stable"), np.argsort(after, kind="stable")
         if (before[order] != after[found]).any():
             return None

@@ -18,7 +18,7 @@ from ccl.errors import ScheduleError
 from ccl.plans import Send
 from ccl.problem import Problem
 from ccl.topology import Device
-from ccl.verify.order import TOLERANCE, meeting
+from ccl.verify.order import TOLERANCE, find_meeting
 from ccl.verify.times import Clock, Timed
 
 Content = float
@@ -46,7 +46,7 @@ class Possession(Protocol):
         """Say what a destination lacks at the end, or None."""
 
 
-def broken(timed: Timed, device: Device, what: str, *, arrived: bool = False) -> ScheduleError:
+def broken_rule(timed: Timed, device: Device, what: str, *, arrived: bool = False) -> ScheduleError:
     """Make the error for a send that breaks a rule at a device."""
     epoch = timed.send.epoch
     time = timed.end if arrived else timed.start
@@ -58,17 +58,17 @@ def _unforwarded(timed: Timed, device: Device, *, came: int, leaves: int) -> Sch
         f"chunk {timed.send.chunk} came to {device.name} {came} times for this epoch and leaves it "
         f"{leaves} times; what cannot copy or add sends out as much as came in"
     )
-    return broken(timed, device, what)
+    return broken_rule(timed, device, what)
 
 
 def _twice(timed: Timed, device: Device) -> ScheduleError:
     what = f"{device.name} receives {timed.send} a second time; drop one of the sends"
-    return broken(timed, device, what, arrived=True)
+    return broken_rule(timed, device, what, arrived=True)
 
 
 def _absent(timed: Timed, device: Device) -> ScheduleError:
     what = f"{device.name} does not hold {timed.send} at {timed.start:g} µs; send it later"
-    return broken(timed, device, what)
+    return broken_rule(timed, device, what)
 
 
 class Whole:
@@ -88,7 +88,7 @@ class Whole:
         if not device.copies:
             if place in self._left:
                 what = f"{device.name} cannot copy and sends {timed.send} a second time"
-                raise broken(timed, device, what)
+                raise broken_rule(timed, device, what)
             self._left.add(place)
         return 1
 
@@ -135,7 +135,7 @@ class Parts:
                 f"{device.name} holds {have:g} of chunk {send.chunk} at {timed.start:g} µs and "
                 f"sends {send.fraction:g} of it to {send.dst}; send no more than it holds"
             )
-            raise broken(timed, device, what)
+            raise broken_rule(timed, device, what)
         self._amount[send.chunk, device.name] = have - send.fraction
         return send.fraction
 
@@ -156,7 +156,7 @@ class Parts:
                 f"{sum(came):g} of chunk {timed.send.chunk} came to {device.name} for this epoch "
                 f"and {sum(leaves):g} leaves it; it stores nothing, so both must be equal"
             )
-            raise broken(timed, device, what)
+            raise broken_rule(timed, device, what)
         return leaves
 
     def missing(self, number: int, rank: int) -> str | None:
@@ -197,7 +197,7 @@ class Sums:
         if held and not held & came:
             if not device.reduces:
                 what = f"{device.name} cannot reduce and receives {timed.send} in two parts"
-                raise broken(timed, device, what, arrived=True)
+                raise broken_rule(timed, device, what, arrived=True)
         elif held & ~came:
             raise self._added_twice(timed, device, held & came)
         self._sum[place] = held | came
@@ -230,7 +230,7 @@ class Sums:
             both = total & int(content)
             if both:
                 before = next(j for j in range(i) if int(contents[j]) & both)
-                where = devices[meeting(sends[before].send, timed.send)]
+                where = devices[find_meeting(sends[before].send, timed.send)]
                 raise self._added_twice(timed, where, both)
             total |= int(content)
         return total
@@ -249,7 +249,7 @@ class Sums:
             f"{device.name} adds the contribution of rank {rank} ({self._ranks[rank]}) to chunk "
             f"{timed.send.chunk} twice; it must be added once"
         )
-        return broken(timed, device, what, arrived=timed.send.dst == device.name)
+        return broken_rule(timed, device, what, arrived=timed.send.dst == device.name)
 
 
 def _all(chunk: Chunk) -> int:

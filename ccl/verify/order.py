@@ -142,7 +142,7 @@ class Tree:
     turn: int
 
 
-def trees(problem: Problem, order: Order) -> dict[int, Tree]:
+def find_trees(problem: Problem, order: Order) -> dict[int, Tree]:
     """Return the tree of each send that is in one, by its place in the order."""
     found: dict[int, Tree] = {}
     chunks = problem.collective.chunks
@@ -222,7 +222,7 @@ def _branches(members: Sequence[Route], able: set[str]) -> bool:
     return all(link[1] in able for link, next_ones in onward.items() if len(next_ones) > 1)
 
 
-def meeting(first: Send, second: Send) -> str:
+def find_meeting(first: Send, second: Send) -> str:
     """Return the device at which two sends that end alike run together."""
     common = second.dst
     members = (first.src, *first.via, first.dst), (second.src, *second.via, second.dst)
@@ -344,7 +344,7 @@ class Stay(NamedTuple):
     epochs: int = 0
 
 
-def unlimited(
+def occupy_unlimited(
     routes: Sequence[Sequence[Link]], busy: dict[Ends, float], *, joins: bool
 ) -> dict[Ends, Stay]:
     """Return the links of paths that part, or that join, each when it is held.
@@ -378,7 +378,7 @@ def unlimited(
     }
 
 
-def limited(
+def occupy_limited(
     routes: Sequence[Sequence[Link]],
     busy: dict[Ends, float],
     *,

@@ -11,7 +11,7 @@ from ccl.errors import ScheduleError
 from ccl.plans import Schedule, Send
 from ccl.problem import Problem
 from ccl.topology import Device
-from ccl.verify.contents import Content, Parts, Possession, Sums, Whole, broken, check_buffers
+from ccl.verify.contents import Content, Parts, Possession, Sums, Whole, broken_rule, check_buffers
 from ccl.verify.order import Order, Tree, check_paths
 from ccl.verify.times import Clock, Timed
 
@@ -146,7 +146,7 @@ class _Replay:
                 f"{device.name} stores nothing and sends {timed.send}, but nothing of it came "
                 "between the epoch before and this one"
             )
-            raise broken(timed, device, what)
+            raise broken_rule(timed, device, what)
         numbers = self._leaving[key]
         leaving = [self._clock.sends[i].send for i in numbers]
         holdings = self._holdings[timed.send.chunk]
@@ -164,7 +164,7 @@ class _Replay:
                 f"{send} arrives at {end:g} µs, after the last epoch, which ends at "
                 f"{self._schedule.duration:g} µs; send it earlier or add epochs"
             )
-            raise broken(timed, device, what, arrived=True)
+            raise broken_rule(timed, device, what, arrived=True)
         if not device.stores:
             self._pass(timed, device, content)
             return
@@ -197,7 +197,7 @@ class _Replay:
                 f"{timed.send} reaches {device.name}, which stores nothing, at {timed.end:g} µs "
                 f"and does not leave it in epoch {epoch}; send it on then"
             )
-            raise broken(timed, device, what, arrived=True)
+            raise broken_rule(timed, device, what, arrived=True)
         self._came[key].append(content)
 
     def _joined(self, tree: Tree) -> Content:

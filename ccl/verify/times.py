@@ -31,7 +31,15 @@ from ccl.errors import ScheduleError
 from ccl.plans import Schedule, Send
 from ccl.problem import Problem, Window
 from ccl.topology import Link
-from ccl.verify.order import TOLERANCE, Order, Route, Stay, limited, trees, unlimited
+from ccl.verify.order import (
+    TOLERANCE,
+    Order,
+    Route,
+    Stay,
+    find_trees,
+    occupy_limited,
+    occupy_unlimited,
+)
 
 
 class Windows:
@@ -211,7 +219,7 @@ class Clock:
         self._order = order
         self.slack = TOLERANCE * schedule.duration
         self.overload: ScheduleError | None = None
-        self.trees = trees(problem, order)
+        self.trees = find_trees(problem, order)
         self.starts = [0.0] * len(order.sends)
         self.ends = [0.0] * len(order.sends)
         self._run()
@@ -277,11 +285,11 @@ class Clock:
         if slowed:
             epochs = self._epochs(nbytes, epoch)
             free, stays = (
-                limited(routes, busy, lags=lags, tau=tau, epochs=epochs, whole=whole)
+                occupy_limited(routes, busy, lags=lags, tau=tau, epochs=epochs, whole=whole)
                 for whole in (False, True)
             )
         else:
-            free = stays = unlimited(routes, busy, joins=joins)
+            free = stays = occupy_unlimited(routes, busy, joins=joins)
             lags = [free[links[0].ends].lead + free[links[0].ends].wait for links in routes]
         hops = tuple(self._hop(stay) for stay in stays.values())
         ends = [links[-1].ends for links in routes]

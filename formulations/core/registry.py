@@ -50,7 +50,7 @@ from ccl.collective import CollectiveKind
 from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.result import ModelSize
-from ccl.text import enumerated
+from ccl.text import enumerate_words
 
 if TYPE_CHECKING:
     from ccl.result import Result
@@ -152,7 +152,8 @@ class Formulation:
         """Say in words why it cannot take `problem`, or None if it can."""
         kind = problem.collective.kind
         if kind not in self.collectives:
-            return f"it supports {enumerated(sorted(self.collectives), len(self.collectives))} only"
+            supported = enumerate_words(sorted(self.collectives), len(self.collectives))
+            return f"it supports {supported} only"
         if all(chunk.in_place for chunk in problem.collective.chunks):
             return f"{kind} moves nothing: all holders are destinations already"
         if problem.collective.whole and not self.keeps_chunks(problem):
@@ -238,15 +239,6 @@ UP_TO: dict[str, tuple[int, int, int]] = {
     "columns": (3_000, 100_000, 1_000_000),
 }
 """Nonzeros up to which a model takes less than a second, seconds and minutes, by its kind."""
-
-
-_ENDS = (1.0, 60.0, 3600.0)
-"""Seconds at which a class ends."""
-
-
-def speed_in(seconds: float) -> Speed:
-    """Return the class of something that took so long."""
-    return next((speed for speed, end in zip(Speed, _ENDS, strict=False) if seconds < end), LAST)
 
 
 def speed_of(kind: Kind, size: ModelSize) -> Speed | None:

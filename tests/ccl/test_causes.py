@@ -13,7 +13,7 @@ from ccl.plans import Forest, Schedule, Send, Tree
 from ccl.problem import Problem, Window
 from ccl.simulate import simulate
 from ccl.symmetry import Symmetry
-from ccl.timeline import Cause, Reason, Timeline, causes, critical
+from ccl.timeline import Cause, Reason, Timeline, causes, trace_critical
 from ccl.topology import Link, SharedLimit, Topology, device
 from tests.ccl.clusters import MB, gpus, line, ring, ring_all_gather, ring_reduce_scatter, star
 from tests.ccl.planner import Planner
@@ -268,7 +268,7 @@ def test_without_a_replay_nothing_is_known_but_the_links():
 
     assert {each.reason for each in causes(problem, bare)} == {Reason.AT_ONCE, Reason.LINK_BUSY}
     assert causes(problem, Timeline((), 0.0)) == ()
-    assert critical(problem, Timeline((), 0.0)) == ()
+    assert trace_critical(problem, Timeline((), 0.0)) == ()
 
 
 def moment(problem, timeline, i, cause):
@@ -343,7 +343,7 @@ def test_the_critical_chain_leads_back_from_the_makespan(seed, limited):
     timeline = simulate(problem, Planner(problem, epoch_duration).plan(tasks))
     found = causes(problem, timeline)
 
-    chain = critical(problem, timeline)
+    chain = trace_critical(problem, timeline)
 
     assert timeline.transfers[chain[-1]].end == timeline.makespan
     assert all(found[after].by == before for before, after in pairwise(chain))

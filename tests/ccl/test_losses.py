@@ -6,8 +6,22 @@ from dataclasses import replace
 
 import pytest
 
-from ccl.collective import Chunk, all_gather, broadcast, custom, made_of, make_collective, reduce
-from ccl.degradation import on_what_is_left, remaining, without_devices, without_host, without_link
+from ccl.collective import (
+    Chunk,
+    all_gather,
+    broadcast,
+    custom,
+    find_arguments,
+    make_collective,
+    reduce,
+)
+from ccl.degradation import (
+    degrade_problem,
+    restrict_collective,
+    without_devices,
+    without_host,
+    without_link,
+)
 from ccl.errors import ProblemError
 from ccl.problem import Problem, Window
 from ccl.topology import SharedLimit, Topology, device, duplex
@@ -87,14 +101,14 @@ class TestCollective:
         """As nccl-tests defines it: the same buffer, cut in 3 in place of 4, twice each."""
         before = make_collective(kind, 4, 12 * MB, chunks=2)
 
-        assert remaining(before, [0, 2, 3]) == make_collective(kind, 3, 12 * MB, chunks=2)
+        assert restrict_collective(before, [0, 2, 3]) == make_collective(kind, 3, 12 * MB, chunks=2)
 
     def test_the_root_gets_its_new_number(self):
-        assert remaining(broadcast(4, MB, root=2), [1, 2, 3]) == broadcast(3, MB, root=1)
+        assert restrict_collective(broadcast(4, MB, root=2), [1, 2, 3]) == broadcast(3, MB, root=1)
 
     def test_without_its_root_there_is_none(self):
         with pytest.raises(ProblemError, match="rank 1 is the root of the reduce, which nothing"):
-            remaining(reduce(3, MB, root=1), [0, 2])
+            restrict_collective(reduce(3, MB, root=1), [0, 2])
 
     def test_of_a_custom_demand_chunks_keep_their_size(self):
         """Chunk 1 only rank 0 holds, chunk 2 only rank 0 wants; of 3 one contribution is lost."""
@@ -108,7 +122,7 @@ class TestCollective:
             ],
         )
 
-        assert remaining(before, [1, 2]) == custom(
+        assert restrict_collective(before, [1, 2]) == custom(
             2,
             [
                 Chunk(MB, (0,), (1,), priority=2.0, tenant="a"),
@@ -123,12 +137,12 @@ class TestCollective:
             urgent, chunks=(replace(urgent.chunks[0], priority=2.0), *urgent.chunks[1:])
         )
 
-        assert made_of(urgent) is None
-        assert [each.size for each in remaining(urgent, [0, 1]).chunks] == [MB, MB]
+        assert find_arguments(urgent) is None
+        assert [each.size for each in restrict_collective(urgent, [0, 1]).chunks] == [MB, MB]
 
     def test_alone_moves_nothing(self):
         with pytest.raises(ProblemError, match="needs 2 GPUs or more, got 1"):
-            remaining(all_gather(2, MB), [1])
+            restrict_collective(all_gather(2, MB), [1])
 
 
 class TestProblem:
@@ -139,7 +153,7 @@ class TestProblem:
         )
         problem = Problem(mesh(3), all_gather(3, MB), windows)
 
-        left = on_what_is_left(problem, without_link(problem.topology, "g0", "g1"))
+        left = degrade_problem(problem, without_link(problem.topology, "g0", "g1"))
 
         assert left.windows == (Window((("g1", "g2"),), 0, 5, 0.5),)
         assert left.collective == problem.collective
@@ -148,4 +162,4 @@ class TestProblem:
         problem = Problem(line(3), all_gather(3, MB))
 
         with pytest.raises(ProblemError, match="cannot be reached from"):
-            on_what_is_left(problem, without_link(problem.topology, "g1", "g2"))
+            degrade_problem(problem, without_link(problem.topology, "g1", "g2"))

@@ -7,7 +7,7 @@ import pytest
 
 from ccl.bound import Bound
 from ccl.collective import Chunk, Collective, all_gather, custom, make_collective
-from ccl.degradation import remaining
+from ccl.degradation import restrict_collective
 from ccl.errors import ProblemError
 from ccl.plans import Schedule, Send
 from ccl.problem import Problem
@@ -268,7 +268,7 @@ class TestCut:
         assert read.collective.whole is whole
         assert resized(collective, 3e6).whole is whole
         assert collective.reversed().whole is whole
-        assert remaining(collective, (0, 1, 2)).whole is whole
+        assert restrict_collective(collective, (0, 1, 2)).whole is whole
         assert collective.cut(3).whole is whole
 
     def test_a_file_of_a_result_says_it_too(self):

@@ -29,7 +29,7 @@ class Here:
 
     def __init__(self, problem, methods, *, sizes, time_limit, memory):
         assert memory is None
-        self.asked = question(problem, methods, sizes=sizes, time_limit=time_limit)
+        self.request = question(problem, methods, sizes=sizes, time_limit=time_limit)
         self.found = compare(problem, methods, sizes=sizes, time_limit=time_limit)
 
     def __iter__(self):

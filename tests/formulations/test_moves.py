@@ -186,7 +186,7 @@ def test_a_way_that_one_chunk_alone_overloads_is_no_move():
 
 
 def test_too_many_ways_are_refused_in_words(monkeypatch):
-    monkeypatch.setattr(transfers_module, "MOST_MOVES", 11)
+    monkeypatch.setattr(transfers_module, "MOST_TRANSFERS", 11)
 
     with pytest.raises(SolveError, match=r"more than 11 paths .* fewer levels of switches"):
         transfers_of(open_cluster("star:gpus=4"))

@@ -1,6 +1,6 @@
 """What can be chosen of a picture or a film (`ccl.options`): its style, its size, its time.
 
-Colours as on the canvas (`widgets/js/src/palette.js`), and one look more for print. Identity by the
+Colours as on the canvas (`widgets/js/src/style.js`), and one look more for print. Identity by the
 palette of Okabe and Ito, "Color Universal Design" (2008), safe for colour-blind readers; vermillion
 is kept for bottlenecks alone.
 """

@@ -30,7 +30,7 @@ from ccl.serialization.quantity import format_size
 from ccl.serialization.topoloom import topology_to_json
 from ccl.simulate import simulate
 from ccl.text import duration
-from ccl.timeline import Reason, Timeline, Transfer, causes, critical
+from ccl.timeline import Reason, Timeline, Transfer, causes, trace_critical
 from ccl.topology import Topology
 
 if TYPE_CHECKING:
@@ -227,7 +227,7 @@ def _details(problem: Problem, timeline: Timeline) -> dict[str, Any] | None:
         ],
         "reasons": [reason.value for reason in Reason],
         "phrases": templates(),
-        "critical": list(critical(problem, timeline, known=found)),
+        "critical": list(trace_critical(problem, timeline, known=found)),
     }
 
 

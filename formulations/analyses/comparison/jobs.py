@@ -27,12 +27,12 @@ from ccl.serialization import wire
 from ccl.serialization.topoloom import (
     bound_of,
     bound_to_json,
-    named_by,
     problem_of,
     problem_to_json,
     result_from_json,
     result_to_json,
     shaped,
+    witness_devices,
 )
 from formulations.analyses.comparison.table import (
     Comparison,
@@ -386,7 +386,7 @@ def _result(value: dict[str, Any] | None, problem: Problem, *, parts: int) -> Re
 
 
 def _check_names(place: int, bound: Bound, problem: Problem) -> None:
-    for name in named_by(bound):
+    for name in witness_devices(bound):
         if name not in problem.topology.index:
             msg = (
                 f"comparison, at bounds[{place}]: its witness names {name!r}, which is not a "

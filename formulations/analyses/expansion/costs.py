@@ -26,7 +26,7 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from ccl.errors import FormatError, ProblemError
-from ccl.serialization.text import misfit, read_bytes, yaml_in
+from ccl.serialization.text import describe_misfit, read_bytes, yaml_in
 from ccl.topology import KINDS, DeviceKind, Link, SharedLimit, Topology
 
 WholeLinks = Literal["link"]
@@ -238,7 +238,7 @@ def _costs(value: Any, name: str) -> Costs:
     try:
         shape = msgspec.convert(value, _Shape)
     except msgspec.ValidationError as error:
-        msg = f"{name}, {misfit(error)}"
+        msg = f"{name}, {describe_misfit(error)}"
         raise FormatError(msg) from None
     prices = [msgspec.structs.asdict(each) for each in shape.links]
     return Costs(

@@ -17,7 +17,13 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from ccl.degradation import on_what_is_left, straggling, without_devices, without_host, without_link
+from ccl.degradation import (
+    add_stragglers,
+    degrade_problem,
+    without_devices,
+    without_host,
+    without_link,
+)
 from ccl.errors import Infeasible, ProblemError, SolveError
 from ccl.plans import Schedule
 from ccl.problem import Problem
@@ -149,7 +155,7 @@ def failures(
     without it is found and proved. A link that is lost is one physical link with both of its
     directions; of parallel links one is lost. A device is lost with its links, a host with all
     that it holds. When GPUs are lost, the collective runs over the ranks that are left, with the
-    same size as nccl-tests defines it (`ccl.degradation.remaining`).
+    same size as nccl-tests defines it (`ccl.degradation.restrict_collective`).
 
     Parameters
     ----------
@@ -267,7 +273,7 @@ def _what_is_left(problem: Problem, left: Topology) -> tuple[Problem | None, Opt
         only = f"only {left.ranks[0]} is left" if left.ranks else "no GPU is left"
         return None, None, f"{only}, and a collective needs two"
     try:
-        made = on_what_is_left(problem, left)
+        made = degrade_problem(problem, left)
         return made, optimum(made), ""
     except (ProblemError, Infeasible) as error:
         return None, None, str(error)
@@ -398,7 +404,7 @@ class LagStudy:
         formulation: str = AUTO,
     ) -> None:
         refuse_windows(problem)
-        straggling(problem.topology, (), alpha=alpha, beta=beta)  # it refuses what is no factor
+        add_stragglers(problem.topology, (), alpha=alpha, beta=beta)  # it refuses what is no factor
         self.problem = problem
         self.alpha, self.beta = alpha, beta
         self.today: Optimum = optimum(problem)
@@ -447,9 +453,9 @@ def slowed(topology: Topology, part: Part, *, alpha: float, beta: float) -> Topo
         ends = [each for each in ((src, dst), (dst, src)) if each in topology.link_index]
         # The others carry on: n links of which one takes beta times as long for a byte.
         together = part.parallel / (part.parallel - 1 + 1 / beta)
-        return straggling(topology, ends, alpha=alpha, beta=together)
+        return add_stragglers(topology, ends, alpha=alpha, beta=together)
     if part.kind == "host":
         [host] = part.names
         held = [each.name for each in topology.devices if each.host == host]
-        return straggling(topology, held, alpha=alpha, beta=beta)
-    return straggling(topology, part.names, alpha=alpha, beta=beta)
+        return add_stragglers(topology, held, alpha=alpha, beta=beta)
+    return add_stragglers(topology, part.names, alpha=alpha, beta=beta)

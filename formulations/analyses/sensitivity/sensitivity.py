@@ -56,7 +56,7 @@ import numpy as np
 from ccl.bound import Cut, across
 from ccl.errors import ProblemError
 from ccl.problem import Problem
-from ccl.text import enumerated
+from ccl.text import enumerate_words
 from formulations.analyses.best_rate import Optimum, optimum
 from formulations.analyses.sensitivity.changes import BestRates, bounded_only, same_rate
 from formulations.analyses.sensitivity.cutting_planes import (
@@ -412,14 +412,13 @@ def sentences(found: Sensitivity) -> tuple[str, ...]:
 def _bottleneck(found: Sensitivity) -> str:
     rate = f"{found.problem.collective.kind} runs at {found.algbw:.6g} GB/s at best"
     if not found.cuts:
-        held = enumerated([each.words for each in found.effects if each.matters], MOST_CLASSES)
+        held = enumerate_words([each.words for each in found.effects if each.matters], MOST_CLASSES)
         return f"{rate}: no cut alone says so, but the prices of {held}."
     listed_cuts = [_cut(found, each) for each in found.cuts]
     if len(listed_cuts) == 1:
         return f"{rate}: the bottleneck cut is {listed_cuts[0]}."
-    return (
-        f"{rate}: {len(listed_cuts)} cuts are equally full, {enumerated(listed_cuts, MOST_CUTS)}."
-    )
+    named = enumerate_words(listed_cuts, MOST_CUTS)
+    return f"{rate}: {len(listed_cuts)} cuts are equally full, {named}."
 
 
 def _gains(found: Sensitivity) -> Iterator[str]:
@@ -453,7 +452,7 @@ def _joint(found: Sensitivity) -> Iterator[str]:
 
 def _together(found: Sensitivity, each: Together) -> str:
     effects = [found.effects[i] for i in each.effects]
-    names = enumerated([effect.words for effect in effects], MOST_CLASSES)
+    names = enumerate_words([effect.words for effect in effects], MOST_CLASSES)
     if any(effect.gains for effect in effects):
         return f"{names} help each other: 1 % more of all gives {percent(each.more)}."
     return (
@@ -469,7 +468,7 @@ def _waiting(found: Sensitivity) -> Iterator[str]:
         if each.matters and not each.gains:
             alike.setdefault(percent(each.less), []).append(each)
     for costs, effects in alike.items():
-        names = enumerated([each.words for each in effects], MOST_CLASSES)
+        names = enumerate_words([each.words for each in effects], MOST_CLASSES)
         cut = effects[0].cut if len(effects) == 1 else None
         why = "" if cut is None else f", since {_cut(found, cut)} stays as full"
         any_of = "" if len(effects) == 1 else "any of "
@@ -479,12 +478,12 @@ def _waiting(found: Sensitivity) -> Iterator[str]:
 def _idle(found: Sensitivity) -> Iterator[str]:
     idle = [each.words for each in found.effects if not each.matters]
     if idle:
-        yield f"More or a little less of {enumerated(idle, MOST_CLASSES)} changes nothing."
+        yield f"More or a little less of {enumerate_words(idle, MOST_CLASSES)} changes nothing."
 
 
 def _cut(found: Sensitivity, cut: Cut) -> str:
     where, names = across(cut, found.problem.topology)
-    return f"{cut.bandwidth:.6g} GB/s {where} {enumerated(names, SIDE)}"
+    return f"{cut.bandwidth:.6g} GB/s {where} {enumerate_words(names, SIDE)}"
 
 
 def percent(share: Number) -> str:

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Row, delete, func, insert, select, update
 from sqlalchemy.sql import Select
 
 from ccl import __version__
-from ccl.collective import CollectiveKind, made_of
+from ccl.collective import CollectiveKind, find_arguments
 from ccl.errors import CclError
 from ccl.options import make_options, option_fields, plain
 from ccl.problem import Problem
@@ -234,7 +234,7 @@ def _known(connection: Connection, problem: Problem, form: Canonical) -> Known:
         return known_in(row)
     problem = requested_by(problem)
     collective = problem.collective
-    chunks, root = made_of(collective) or (len(collective.chunks), 0)
+    chunks, root = find_arguments(collective) or (len(collective.chunks), 0)
     made = connection.execute(
         insert(QUESTIONS).values(
             digest=form.digest,

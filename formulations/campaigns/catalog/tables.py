@@ -52,7 +52,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from ccl.bound import Bound
-from ccl.collective import Collective, made_of, make_collective
+from ccl.collective import Collective, find_arguments, make_collective
 from ccl.errors import CatalogError
 from ccl.problem import Problem
 from ccl.result import PROOF_TOLERANCE, Status
@@ -69,7 +69,7 @@ def uncut(collective: Collective) -> Collective:
     """Return what `Collective.cut` has made this of; itself where its chunks are fixed."""
     if collective.whole:
         return collective
-    named = made_of(collective)
+    named = find_arguments(collective)
     if named is not None:
         kind, ranks, size = collective.kind, collective.ranks, collective.size
         return collective if named[0] == 1 else make_collective(kind, ranks, size, root=named[1])

@@ -31,7 +31,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from ccl.collective import Collective, CollectiveKind, made_of, make_collective
+from ccl.collective import Collective, CollectiveKind, find_arguments, make_collective
 from ccl.errors import ProblemError, ScheduleError
 from ccl.plans import Schedule
 from ccl.problem import Problem
@@ -183,7 +183,7 @@ def candidates(catalog: Catalog, topology: Topology, collective: Collective) -> 
 
 def _as_stored(collective: Collective, entry: Entry) -> Collective:
     """Return a collective at the size and in the chunks of an entry."""
-    named = made_of(collective)
+    named = find_arguments(collective)
     if named is None:
         return resized(collective, entry.size)
     return make_collective(
@@ -227,7 +227,7 @@ def tuned(
     marks: list[tuple[int, int | None]] = [(grid[0], leaders[0])]
     for i in range(len(grid) - 1):
         marks += _changes(curves, (grid[i], leaders[i]), (grid[i + 1], leaders[i + 1]))
-    named = made_of(collective)
+    named = find_arguments(collective)
     return TunerTable(
         topology.name,
         collective.kind,

@@ -11,7 +11,7 @@ import msgspec
 
 from ccl.errors import CclError, FormatError
 from ccl.serialization.quantity import parse_size
-from ccl.serialization.text import misfit, read_bytes
+from ccl.serialization.text import describe_misfit, read_bytes
 from ccl.serialization.topoloom import topology_to_json
 from ccl.topology import Topology
 
@@ -169,7 +169,7 @@ def _shaped(value: dict[str, Any], name: str) -> Spec:
     try:
         return _checked(msgspec.convert(value, Spec), name)
     except msgspec.ValidationError as error:
-        msg = f"{name}, {misfit(error)}"
+        msg = f"{name}, {describe_misfit(error)}"
         raise FormatError(msg) from None
 
 

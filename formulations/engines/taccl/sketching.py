@@ -26,7 +26,7 @@ from ccl.errors import Infeasible
 from ccl.problem import Problem
 from ccl.serialization.sketches import Inclination, Pair, Sketch
 from ccl.symmetry import Symmetry
-from ccl.symmetry.free import extended
+from ccl.symmetry.free import extend_to_devices
 from ccl.topology import Topology
 from formulations.engines.list_scheduling.timed import Transfers, transfers_of
 from formulations.engines.reverse_time import adding
@@ -73,7 +73,7 @@ def images_of(part: Part, sketch: Sketch, *, by: int, block: int) -> Images | st
     logic = part.logical
     topology = _used(logic)
     ranks = turned(len(topology.ranks), by, block)
-    devices = extended(topology, ranks)
+    devices = extend_to_devices(topology, ranks)
     if devices is None:
         return "the logical topology does not look the same after it"
     if not _keeps(sketch, topology, ranks):

@@ -12,7 +12,7 @@ from ccl.collective import Chunk, all_gather, all_reduce, broadcast, custom
 from ccl.errors import ProblemError, ScheduleError
 from ccl.explain import difference, explain, report
 from ccl.explain import narration as telling
-from ccl.explain.narration import PHRASES
+from ccl.explain.narration import TEMPLATES
 from ccl.plans import Flow, Forest, Rate, Schedule, Send, Tree
 from ccl.problem import Problem
 from ccl.symmetry import Symmetry
@@ -71,7 +71,7 @@ class TestSentences:
         )
 
     def test_each_reason_has_its_sentence(self):
-        assert set(PHRASES) == set(Reason)
+        assert set(TEMPLATES) == set(Reason)
 
     def test_parts_of_chunks_are_said_to_be_parts(self):
         problem = Problem(line(2), custom(2, [Chunk(MB, (0,), (1,))]))

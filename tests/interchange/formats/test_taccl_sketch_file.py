@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ccl.errors import FormatError, ProblemError
-from ccl.serialization.sketches import Sketch, sketch_text
+from ccl.serialization.sketches import Sketch, sketch_to_json
 from gallery.cube_mesh import ndv2
 from interchange.formats.catalogue import read_content, reader, readers
 from interchange.formats.format import Imported, Request
@@ -43,7 +43,7 @@ def test_a_sketch_of_our_own_comes_back():
     sketch = Sketch(
         between=(("g0", "g9"),), without=(("g0", "g1"),), relays=(("g2", "g0"),), chunks=3
     )
-    content = sketch_text(sketch).encode()
+    content = json.dumps(sketch_to_json(sketch)).encode()
     assert [each.name for each in readers() if each.recognises(content)] == ["sketch"]
     found = read_content(content, OPEN)
     assert found.sketch == sketch

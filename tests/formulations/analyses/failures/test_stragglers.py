@@ -9,7 +9,7 @@ from itertools import islice
 import pytest
 
 from ccl.collective import all_gather, broadcast
-from ccl.degradation import straggling
+from ccl.degradation import add_stragglers
 from ccl.errors import ProblemError
 from ccl.problem import Problem, Window
 from ccl.topology import SharedLimit, Topology, device, duplex
@@ -60,7 +60,7 @@ class TestSteady:
 
         [row] = stragglers(gathered(hosted), beta=2.0, lagging=["host"]).rows
 
-        assert row.topology == straggling(hosted, ["g0", "g1"], beta=2.0)
+        assert row.topology == add_stragglers(hosted, ["g0", "g1"], beta=2.0)
 
 
 class TestPlans:
@@ -109,7 +109,7 @@ class TestReplay:
         """
         problem = Problem(line(4), broadcast(4, 2 * MB, chunks=2))
         today = solve(problem, "te-ccl-milp", time_limit=20)
-        slow = straggling(problem.topology, [("g1", "g2"), ("g2", "g1")], beta=3.0)
+        slow = add_stragglers(problem.topology, [("g1", "g2"), ("g2", "g1")], beta=3.0)
 
         assert today.makespan == pytest.approx(80)
         assert replayed(today, replace(problem, topology=slow)) == pytest.approx(160)
@@ -117,7 +117,7 @@ class TestReplay:
     def test_epochs_grow_with_what_is_slowest_and_are_forgotten_again(self):
         problem = gathered(ring(3, alpha=0.5))
         today = solve(problem, "te-ccl-milp", time_limit=20)
-        slow = straggling(problem.topology, [("g0", "g1")], alpha=7.0, beta=2.0)
+        slow = add_stragglers(problem.topology, [("g0", "g1")], alpha=7.0, beta=2.0)
 
         plan = slower(today.plan, problem.topology, slow)
 
@@ -139,7 +139,7 @@ class TestReplay:
         problem = Problem(replace(mesh(3), limits=limits), all_gather(3, 3 * MB))
         today = solve(problem, "te-ccl-milp", time_limit=20)
 
-        slow = replace(problem, topology=straggling(problem.topology, [("g0", "g1")], beta=2.0))
+        slow = replace(problem, topology=add_stragglers(problem.topology, [("g0", "g1")], beta=2.0))
 
         took = replayed(today, slow)
         assert today.makespan * (1 - 1e-9) <= took <= 2 * today.makespan * (1 + 1e-9)

@@ -195,7 +195,7 @@ def test_lines_carry_plans_to_another_catalog(catalog, tmp_path):
     path, other = tmp_path / "plans.jsonl", Catalog(tmp_path / "other.sqlite")
 
     assert write_lines(catalog, path, catalog.entries()) == 2
-    assert read_lines(other, path).kept == 2
+    assert read_lines(other, path).stored == 2
     assert read_lines(other, path).known == 2
 
     def plain(each):
@@ -215,7 +215,7 @@ def test_lines_that_are_none_are_told_and_the_others_kept(catalog, tmp_path):
     path.write_text("{oh\n" + json.dumps(value) + "\n" + good, "utf-8")
     read = read_lines(other, path)
 
-    assert read.kept == 1
+    assert read.stored == 1
     assert [each[: len("plans.jsonl, line 1")] for each in read.refused] == [
         "plans.jsonl, line 1", "plans.jsonl, line 2",
     ]  # fmt: skip

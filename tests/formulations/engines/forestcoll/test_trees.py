@@ -190,7 +190,7 @@ def test_connections_carry_what_their_ways_do_and_all_trees_still_fit(seed):
     capacity = dict(zip(ends, found.capacity.tolist(), strict=True))
     assert fits(load, capacity)
     links: Counter[tuple[int, int]] = Counter()
-    for pair, ways in found.ways.items():
+    for pair, ways in found.routes.items():
         assert sum(many for _, many in ways) == capacity[pair]
         for way, many in ways:
             assert (way[0], way[-1]) == pair

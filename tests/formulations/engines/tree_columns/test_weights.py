@@ -30,7 +30,7 @@ def test_trees_that_came_after_the_last_solve_carry_nothing():
     while len(pool) == seen:
         at = Prices(pool.task, dice.random(len(pool.task.rows.rates)))
         for place, parents in enumerate(at.cheapest().parents):
-            wish = pool.task.wishes[place]
+            wish = pool.task.demands[place]
             side = at.sides[wish.side]
             pool.add(place, side.column(int(pool.task.sides[wish.side].ranks[wish.root]), parents))
 
@@ -38,7 +38,7 @@ def test_trees_that_came_after_the_last_solve_carry_nothing():
 
     assert not found.basic
     assert max(found.shares) < seen
-    sums = [Fraction(0)] * len(pool.task.wishes)
+    sums = [Fraction(0)] * len(pool.task.demands)
     for place, share in found.shares.items():
-        sums[pool.wishes[place]] += share
+        sums[pool.demands[place]] += share
     assert sums == [1] * len(sums)
