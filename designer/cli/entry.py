@@ -19,11 +19,9 @@ from designer.cli import (
     conditions,
     design,
     execute,
-    explain,
     files,
     limits,
     solve,
-    sweep,
 )
 from designer.cli.request import complain
 
@@ -78,11 +76,11 @@ def application(arguments: Sequence[str] = ()) -> typer.Typer:
     app.command("stragglers")(conditions.stragglers)
     app.command("formulation")(conditions.formulation)
     app.command("compare")(compare.compare)
-    app.command("sweep")(sweep.sweep)
+    app.command("sweep")(compare.sweep)
     app.add_typer(catalog.commands(), name="catalog")
     app.command("verify")(files.verify)
-    app.command("explain")(explain.explain)
-    app.command("diff")(explain.diff)
+    app.command("explain")(files.explain)
+    app.command("diff")(files.diff)
     app.command("execute")(execute.execute)
     app.command("lint")(execute.lint_)
     app.command("run")(execute.run_)

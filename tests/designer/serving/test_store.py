@@ -6,8 +6,8 @@ import pickle
 
 import pytest
 
-from designer.server.guard import STORE, Refused
-from designer.server.sessions import Store, Stored, once, topology_of
+from designer.server.guard import STORE
+from designer.session import Store, Stored, once, topology_of
 from designer.shell import ids
 from tests.designer.serving.conftest import HOST, SOLVING
 
@@ -65,10 +65,10 @@ def test_a_session_has_so_many_and_all_have_so_many_bytes():
     for i in range(3):
         store.put(("a", "topology", str(i)), {}, 10)
     assert store.find(("a", "topology", "2")) == {}
-    with pytest.raises(Refused):
+    with pytest.raises(KeyError):
         store.find(("a", "topology", "0"))
     store.put(("b", "topology", "0"), {}, 85)
-    with pytest.raises(Refused):
+    with pytest.raises(KeyError):
         store.find(("a", "topology", "1"))
 
 
