@@ -27,10 +27,30 @@ from designer.server.server import run
 from designer.shell import ids
 from designer.shell.markup import Extra, note
 from designer.views.catalog.catalog_view import CatalogView, answering, keeping
+from designer.views.compare import callbacks
 from designer.views.compare.running import Comparisons
+from designer.views.draw import (
+    clusters,
+    edits,
+    exporting,
+    files,
+    import_card,
+    inspector,
+    sharing,
+    sketch_callbacks,
+    table,
+)
 from designer.views.draw.files import drawing_of
+from designer.views.solve import (
+    about,
+    live_card,
+    overlays,
+    plan_card,
+    results,
+    solve_card,
+)
+from designer.views.whatif import form
 from designer.views.whatif.running import Studies
-from designer.wiring import register
 from formulations import start, start_comparison
 from gallery import open_cluster
 
@@ -132,7 +152,7 @@ def create_app(
     apart = apart or Apart()
     extra = _views(app, sweeps, holdings, apart=apart)
     app.layout = page(shown, chosen=drawing is not None, extra=extra)
-    register(
+    _wire(
         app,
         jobs or Jobs(start),
         comparisons or Comparisons(start_comparison),
@@ -141,6 +161,30 @@ def create_app(
     )
     protect(app, known or Names())
     return app
+
+
+def _wire(
+    app: Dash, jobs: Jobs, comparisons: Comparisons, studies: Studies, *, apart: Apart
+) -> None:
+    """Wire the whole page."""
+    for room in (
+        about,
+        plan_card,
+        edits,
+        exporting,
+        clusters,
+        inspector,
+        live_card,
+        overlays,
+        results,
+        table,
+    ):
+        room.register(app)
+    for reading in (files, import_card, sharing, sketch_callbacks):
+        reading.register(app, apart)
+    solve_card.register(app, jobs)
+    callbacks.register(app, comparisons)
+    form.register(app, studies)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -242,16 +286,16 @@ def _views(
     """Wire and return the views that somebody asked for; reading Parquet takes a while to load."""
     views = []
     if sweeps:
-        from designer.views.sweeps.page import view as view_of_sweeps  # noqa: PLC0415
         from designer.views.sweeps.shelf import Shelf  # noqa: PLC0415
-        from designer.views.sweeps.table import register as register_sweeps  # noqa: PLC0415
+        from designer.views.sweeps.view import register as register_sweeps  # noqa: PLC0415
+        from designer.views.sweeps.view import view as view_of_sweeps  # noqa: PLC0415
 
         shelf = Shelf(sweeps)
         register_sweeps(app, shelf)
         views.append(view_of_sweeps(shelf.names))
     if holdings is not None:
-        from designer.views.catalog.callbacks import register as register_stored  # noqa: PLC0415
-        from designer.views.catalog.page import view as view_of_catalog  # noqa: PLC0415
+        from designer.views.catalog.view import register as register_stored  # noqa: PLC0415
+        from designer.views.catalog.view import view as view_of_catalog  # noqa: PLC0415
 
         register_stored(app, holdings, apart)
         views.append(view_of_catalog())

@@ -15,8 +15,7 @@ from designer.views.compare import page as compare
 from designer.views.draw import edits
 from designer.views.draw.edits import palette
 from designer.views.draw.table import Sorting
-from designer.views.solve import live_card, results, solve_card, tree_card
-from designer.views.solve import paths_card as ways_card
+from designer.views.solve import live_card, overlays, results, solve_card
 from designer.views.solve.forms import header
 from designer.views.solve.plan_card import plan_card
 from designer.views.whatif import page as whatif
@@ -168,10 +167,10 @@ def _aside() -> dmc.AppShellAside:
                 [heading("Selection"), html.Div(id=ids.INSPECTOR)],
                 **attributes(aria_label="Selection"),
             ),
-            ways_card.paths_section(),
+            overlays.paths_section(),
             *live_card.sections(),
             _schedule(),
-            tree_card.tree_section(),
+            overlays.tree_section(),
             html.Section(
                 [heading("Lower bounds"), html.Div(id=ids.BOUNDS)],
                 **attributes(aria_label="Lower bounds"),

@@ -1,6 +1,7 @@
-"""``topoloom verify``, ``export``, ``import`` and ``formats``: what is done with files.
+"""What is done with documents: ``topoloom verify``, ``explain``, ``diff``, ``export``, ``import``.
 
-``topoloom link``: a cluster and what is asked of it as a link that opens in the designer.
+``topoloom formats`` lists the formats there are; ``topoloom link`` makes of a cluster and what is
+asked of it a link that opens in the designer.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ import typer
 
 from ccl import text
 from ccl.errors import FormatError, ScheduleError
+from ccl.explain import difference, report
+from ccl.explain import explain as told_in_words
+from ccl.explain.narration import PlanReport
 from ccl.options import option_fields
 from ccl.problem import Problem
 from ccl.result import Plan
@@ -313,3 +317,95 @@ def link(
     if opened.plan is not None:
         remark("not kept: the plan; it is solved again")
     typer.echo(link_of(Share.of(opened), at=at))
+
+
+PlanFile = Annotated[Path, typer.Argument(metavar="FILE", help="A result or plan document.")]
+
+
+def explain(
+    file: PlanFile,
+    *,
+    chunk: Annotated[
+        int | None, typer.Option("--chunk", help="The path of this chunk.", show_default=False)
+    ] = None,
+    link: Annotated[
+        str | None,
+        typer.Option(
+            "--link",
+            metavar="SRC->DST",
+            help="What this link carries, and where it is idle.",
+            show_default=False,
+        ),
+    ] = None,
+    rank: Annotated[
+        int | None,
+        typer.Option("--rank", help="What this rank gets and sends.", show_default=False),
+    ] = None,
+    host: Annotated[
+        str | None,
+        typer.Option("--host", help="What enters and leaves this host.", show_default=False),
+    ] = None,
+) -> None:
+    """Tell a plan in words: each send, what it waited for, what its makespan is made of."""
+    told = _report(file)
+    typer.echo(
+        told_in_words(
+            told.problem,
+            told.plan,
+            timeline=told.timeline,
+            chunk=chunk,
+            link=None if link is None else _ends(link),
+            rank=rank,
+            host=host,
+        )
+    )
+
+
+def diff(
+    first: Annotated[Path, typer.Argument(metavar="FIRST", help="A result or plan document.")],
+    second: Annotated[Path, typer.Argument(metavar="SECOND", help="Another, of one problem.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Say what differs between two plans of one problem: sends, times, bytes of links."""
+    names = (first.name, second.name) if first.name != second.name else (str(first), str(second))
+    found = difference(_report(first), _report(second), names=names)
+    if not as_json:
+        typer.echo(found.text())
+        return
+    print_json(
+        {
+            "makespans_us": list(found.makespans),
+            "parts_at_us": found.parts_at,
+            "same": found.same,
+            "rows": found.as_rows(),
+            "links": [
+                {"src": src, "dst": dst, "bytes": list(both)}
+                for (src, dst), both in found.links.items()
+            ],
+        }
+    )
+
+
+def _report(file: Path) -> PlanReport:
+    opened = read_document(file)
+    try:
+        return report(*replayed(opened))
+    except FormatError as error:
+        msg = f"{file}: {error}"
+        raise FormatError(msg) from None
+
+
+def _ends(link: str) -> tuple[str, str]:
+    """Return the ends of a link as typed, such as ``g0->g1``.
+
+    Raises
+    ------
+    FormatError
+        If it has not two.
+    """
+    for arrow in ("->", "→"):
+        src, found, dst = link.partition(arrow)
+        if found and src.strip() and dst.strip():
+            return src.strip(), dst.strip()
+    msg = f"--link is {link!r}; write SRC->DST, such as g0->g1"
+    raise FormatError(msg)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 from rich.console import Console
@@ -72,16 +72,33 @@ def whole_chunk_rows(result: Result) -> Iterator[tuple[str, str]]:
         yield what, f"{bound.makespan:.6g} µs ({bound.kind}), gap {text.share(gap)}"
 
 
-def print_table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
-    """Print rows under their columns, as plain text that a pipe can use where there is one."""
+def print_table(
+    columns: Iterable[str],
+    rows: Iterable[Iterable[str]],
+    *,
+    right: Container[int] = (),
+    whole: Container[int] = (0,),
+) -> None:
+    """Print rows under their columns, as plain text that a pipe can use where there is one.
+
+    Parameters
+    ----------
+    columns, rows
+        Headings and cells.
+    right
+        Columns of numbers, which end at the right.
+    whole
+        Columns whose cells are not broken.
+    """
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = WIDE
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for number, name in enumerate(columns):
-        table.add_column(name, no_wrap=number == 0, overflow="fold")
+        justify: Literal["left", "right"] = "right" if number in right else "left"
+        table.add_column(name, justify=justify, no_wrap=number in whole, overflow="fold")
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*map(Text, row))
     console.print(table)
 
 

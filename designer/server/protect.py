@@ -35,7 +35,8 @@ from werkzeug.exceptions import BadRequest, HTTPException
 
 from designer.server import sessions
 from designer.server.guard import ASK, MOST_BODY, STORE, Guard, Names, Refused, policy
-from designer.server.sessions import Store, Stored, visitor
+from designer.server.sessions import visitor
+from designer.session import Store, Stored
 from designer.shell import ids
 from interchange.formats import catalogue
 
@@ -386,6 +387,9 @@ def _no_constant(text: str) -> float:
     raise ValueError(msg)
 
 
+GONE = "The server does not have this drawing any more."
+
+
 def check(body: Any, known: Mapping[str, Json], store: Store) -> None:
     """Refuse what is no question of a page; put what it refers to into its place.
 
@@ -416,7 +420,11 @@ def check(body: Any, known: Mapping[str, Json], store: Store) -> None:
     if not asked.get("no_output") and not _answers(asked["output"], body.get("outputs")):
         _refuse("This wants the answer elsewhere")
     for each in given:
-        each["value"] = store.resolve(each.get("value"))
+        try:
+            if "value" in each:  # a property that nobody has set has none
+                each["value"] = store.resolve(visitor(), each["value"])
+        except KeyError:
+            raise Refused(HTTPStatus.GONE, GONE) from None
         _check_value(each)
 
 
@@ -486,7 +494,7 @@ def _same(output: Any, given: Any) -> bool:
 
 def _check_value(given: Json) -> None:
     """Refuse a value of another shape than that component can have."""
-    name, value = given["id"], given["value"]
+    name, value = given["id"], given.get("value")
     if isinstance(value, dict) and isinstance(value.get("topology"), Stored):
         value["topology"].made(_checked)
         value = {**value, "topology": {"name": "", "devices": [], "links": []}}

@@ -19,7 +19,7 @@ from ccl.problem import Problem
 from ccl.serialization.quantity import COUNT, DURATION, PERCENT, parse_quantity, parse_size
 from ccl.serialization.topoloom import problem_from_json, topology_to_json
 from ccl.topology import Topology
-from designer.server.sessions import topology_of
+from designer.session import topology_of
 from designer.shell import ids
 from designer.shell.markup import ROOTED
 from formulations import DEFAULT

@@ -175,7 +175,7 @@ def available() -> tuple[Formulation, ...]:
 
 @cache
 def of(folder: str) -> tuple[Formulation, ...]:
-    """Return the formulations of one of `PACKAGES`, by the names of their modules."""
+    """Return the formulations of one of `FOLDERS`, by the names of their modules."""
     package = import_module(folder)
     names = sorted(module.name for module in pkgutil.iter_modules(package.__path__))
     modules = [import_module(f"{folder}.{each}") for each in names]
@@ -204,7 +204,7 @@ def formulation(name: str) -> Formulation:
 def _of_module(name: str) -> Formulation | None:
     """Return the formulation whose module has its name, as most have, without loading others."""
     module = MODULES.get(name, name.replace("-", "_"))
-    for place in (PORTFOLIO, *(f"{room}.{module}" for room in ROOMS)):
+    for place in (PORTFOLIO, *(f"{folder}.{module}" for folder in FOLDERS)):
         if place.endswith(f".{module}") and module.isidentifier() and find_spec(place) is not None:
             found: Formulation | None = getattr(import_module(place), "FORMULATION", None)
             if found is not None and found.name == name:

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from designer.server.guard import ASK, STORE
-from designer.server.sessions import MOST_STORED
+from designer.session import MOST_STORED
 
 WHOLE = '"devices":[{'
 """What the JSON of a topology has and that of a selection has not."""

@@ -13,7 +13,7 @@ from ccl.collective import all_gather
 from ccl.problem import Problem
 from ccl.serialization.topoloom import result_to_json
 from designer.jobs import Jobs
-from designer.server.sessions import Stored, result_of
+from designer.session import Stored, result_of
 from designer.shell.request import Request
 from designer.views.draw import exporting
 from designer.views.solve import assess

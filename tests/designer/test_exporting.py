@@ -11,7 +11,7 @@ import pytest
 from ccl.errors import CclError
 from ccl.serialization.conditions import parse_document
 from ccl.serialization.topoloom import result_to_json
-from designer.views.draw import export_card, exporting
+from designer.views.draw import exporting
 from designer.views.solve.forms import option_rows
 from interchange.formats.format import Written
 from widgets.pages import writing
@@ -68,13 +68,13 @@ def test_the_list_has_every_writer_once_in_its_group_and_can_be_searched():
     ]
     assert found == ["chrome-trace"]
     assert exporting.listed("no such thing", there) == []
-    assert "no such thing" in str(export_card.format_list("no such thing", there, chosen=None))
+    assert "no such thing" in str(exporting.format_list("no such thing", there, chosen=None))
 
 
 @pytest.mark.parametrize("writer", writing.writers(), ids=lambda each: each.name)
 def test_every_writer_has_a_form(writer):
     assert option_rows(writer.options, {}, of=writer.name, key="export-option") is not None
-    assert export_card.chosen(writer)
+    assert exporting.chosen(writer)
 
 
 def test_what_is_changed_in_a_form_reaches_the_writer(drawing, result):
@@ -105,5 +105,5 @@ def test_one_file_is_saved_as_it_is_and_several_as_an_archive(drawing, result):
 
 
 def test_what_is_lost_is_told():
-    assert "The log." in str(export_card.done("x.xml", ["the log"]))
-    assert "Not kept" not in str(export_card.done("x.xml", []))
+    assert "The log." in str(exporting.done("x.xml", ["the log"]))
+    assert "Not kept" not in str(exporting.done("x.xml", []))

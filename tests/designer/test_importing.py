@@ -15,7 +15,7 @@ from ccl.serialization.topoloom import topology_from_json
 from ccl.verify import verify
 from designer.views.draw import files, import_card, importing
 from designer.views.draw.import_card import changes_of
-from designer.views.solve import paths_card as ways_card
+from designer.views.solve import overlays
 from gallery import open_cluster
 from interchange.formats.format import Question, Report
 from widgets.pages import writing
@@ -133,15 +133,15 @@ def test_channels_of_nccl_are_drawn_over_the_cluster():
     taken = asked("nccl_channels.xml", act="take", drawing=drawing)
     ways, overlay = taken["ways"], sample("nccl_channels.xml", topology=dgx).imported.overlay
     assert taken["layer"] == "ways"
-    marks, _ = ways_card.chosen_marks(ways, ways_card.ALL)
+    marks, _ = overlays.chosen_marks(ways, overlays.EVERY)
     assert [each["label"] for each in marks["groups"]] == list(overlay.labels)
-    one, told = ways_card.chosen_marks(ways, "1")
+    one, told = overlays.chosen_marks(ways, "1")
     links = one["groups"][0]["links"]
     assert [src for src, _ in links] + [links[-1][1]] == list(overlay.ways[1])
     assert told == " → ".join(overlay.ways[1])
     assert all(dgx.link_index.get((src, dst)) is not None for src, dst in links)
-    assert ways_card.fits(ways, drawing["topology"])
-    assert not ways_card.fits(ways, {"devices": drawing["topology"]["devices"][1:]})
+    assert overlays.fits(ways, drawing["topology"])
+    assert not overlays.fits(ways, {"devices": drawing["topology"]["devices"][1:]})
 
 
 def test_what_only_another_description_has_is_added_to_the_drawing():

@@ -11,7 +11,7 @@ from ccl.problem import Problem
 from ccl.result import Status
 from ccl.serialization.topoloom import result_to_json, topology_to_json
 from ccl.symmetry import automorphisms
-from designer.views.solve import assess, live, live_card, results, tree_card
+from designer.views.solve import assess, live, live_card, overlays, results
 from gallery import open_cluster
 from tests.designer.forests import gathered, reduced
 
@@ -115,18 +115,18 @@ def test_classes_are_told_and_lone_gpus_counted():
 
 def test_a_forest_comes_out_of_a_document_and_others_do_not(result):
     document = result_to_json(gathered())
-    forest, topology = tree_card.forest_of(document) or pytest.fail("there is a forest")
+    forest, topology = overlays.forest_of(document) or pytest.fail("there is a forest")
     assert len(forest.trees) == 8
-    assert [each["label"] for each in tree_card.root_choices(forest, topology)] == list(
+    assert [each["label"] for each in overlays.root_choices(forest, topology)] == list(
         topology.ranks
     )
-    assert tree_card.forest_of(result_to_json(result)) is None
-    assert tree_card.forest_of(None) is None
+    assert overlays.forest_of(result_to_json(result)) is None
+    assert overlays.forest_of(None) is None
 
 
 def test_pages_go_round_past_the_last_tree():
-    forest, topology = tree_card.forest_of(result_to_json(reduced())) or pytest.fail("no forest")
-    _, place, facts, number = tree_card.tree_summary(forest, topology, rank=0, number=-1, half="up")
+    forest, topology = overlays.forest_of(result_to_json(reduced())) or pytest.fail("no forest")
+    _, place, facts, number = overlays.tree_summary(forest, topology, rank=0, number=-1, half="up")
     assert (place, number) == ("2 of 2", 1)
     assert "3 hops" in str(facts)
 

@@ -15,10 +15,9 @@ from ccl.result import Stop
 from ccl.topology import Topology
 from designer.jobs import Jobs
 from designer.shell.request import Request
-from designer.views.catalog import page
-from designer.views.catalog.callbacks import exported, plan_in, plan_opened
+from designer.views.catalog import view as page
 from designer.views.catalog.catalog_view import CatalogView, answering, keeping, made
-from designer.views.catalog.page import plans, ranges
+from designer.views.catalog.view import exported, plan_in, plan_opened, plans, ranges
 from designer.views.solve.solve_card import running
 from formulations import solve, start, start_comparison
 from formulations.analyses.comparison import Method, News, Row

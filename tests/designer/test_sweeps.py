@@ -3,15 +3,15 @@
 import pytest
 
 from ccl.errors import FormatError, ProblemError
-from designer.views.sweeps.page import status
 from designer.views.sweeps.shelf import Shelf
-from designer.views.sweeps.table import (
+from designer.views.sweeps.view import (
     MOST_ROWS,
     Choice,
     best,
     chosen,
     opened,
     read_choice,
+    status,
     table,
     values,
 )

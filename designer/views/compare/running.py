@@ -19,7 +19,7 @@ from ccl.errors import CclError, ProblemError
 from ccl.problem import Problem
 from ccl.serialization.quantity import format_size, parse_size
 from designer.jobs import ABANDONED, JobRegistry, Limits
-from designer.server.sessions import topology_of
+from designer.session import topology_of
 from designer.shell.markup import ROOTED
 from designer.shell.request import Request, problem_of, read_request
 from formulations import DEFAULT, Formulation, available, formulation

@@ -37,7 +37,7 @@ from designer.shell.markup import (
     link_type,
 )
 from designer.shell.request import DEFAULT_TIME_LIMIT
-from designer.views.draw import export_card, import_card
+from designer.views.draw import exporting, import_card
 from widgets import QuantityField
 
 Json = Mapping[str, Any]
@@ -440,7 +440,7 @@ def dialogs() -> list[Any]:
         _mathematics(),
         _dialogs_gallery(),
         import_card.dialog(),
-        export_card.dialog(),
+        exporting.dialog(),
     ]
 
 

@@ -1,19 +1,34 @@
-"""What of the page is written in a format, and which formats what is there is enough for."""
+"""Every format that is written: which are there, the options of one, what it does not keep.
+
+What of the page is written, the dialog of all formats, and the drawing as Python on the clipboard.
+"""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import dash_mantine_components as dmc
+from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, html, no_update
+
+from ccl import text
 from ccl.errors import CclError
 from ccl.options import option_fields
 from ccl.serialization.conditions import Document, Kind, document
-from designer.server.sessions import result_of, topology_of
-from designer.shell.request import problem_of, read_request
+from designer.session import result_of, topology_of
+from designer.shell import ids, request
+from designer.shell.markup import attributes, icon, note
+from designer.shell.request import callback, problem_of, read_request, same_question
 from designer.views.draw.files import file_name
-from designer.views.solve.forms import changed
+from designer.views.solve.forms import changed, option_rows
+from designer.views.solve.results import banner
 from interchange.formats.format import Writer, Written
+from interchange.formats.own import python_code
+from interchange.formats.own.fragment import Solving
+from interchange.formats.own.python_code import PythonOptions
+from widgets.pages import writing
 from widgets.pages.writing import fitting, writers, zipped
 
 Json = Mapping[str, Any]
@@ -67,6 +82,20 @@ def content_of(drawing: Json, asked: Json | None, result: Json | None) -> Docume
     except CclError:  # the page says what is wrong with what is asked
         return document(topology, positions=places)
     return document(problem, positions=places)
+
+
+def solving_of(asked: Json | None) -> Solving | None:
+    """Return how the header asks for a solve, None while a number in it is wrong."""
+    try:
+        request = read_request(asked)
+    except CclError:  # the page says what is wrong with what is asked
+        return None
+    return Solving(
+        formulation=request.formulation,
+        options=dict(request.options),
+        time_limit=request.time_limit,
+        gap=request.gap,
+    )
 
 
 def enough(drawing: Json, asked: Json | None, *, result: bool, fresh: bool) -> dict[str, str]:
@@ -141,3 +170,247 @@ def download(written: Written, drawing: Json, writer: Writer) -> dict[str, Any]:
         "filename": file_name(drawing["topology"], ending),
         "base64": True,
     }
+
+
+def dialog() -> dmc.Modal:
+    """Return the dialog, closed."""
+    return dmc.Modal(
+        html.Div([_formats(), _format()], className="ds-exp"),
+        id=ids.EXPORT_DIALOG,
+        title="Export",
+        size=820,
+        keepMounted=True,
+        classNames={"title": "ds-modal-title"},
+        closeButtonProps={"aria-label": "Close"},
+    )
+
+
+def _formats() -> html.Div:
+    search = dmc.TextInput(
+        id=ids.EXPORT_SEARCH,
+        placeholder="Search formats",
+        leftSection=icon("search"),
+        size="sm",
+        spellCheck=False,
+        **attributes(aria_label="Search formats", data_autofocus=True),
+    )
+    return html.Div(
+        [search, html.Div(id=ids.EXPORT_LIST, className="ds-exp-list")], className="ds-exp-left"
+    )
+
+
+def _format() -> html.Div:
+    go = dmc.Button(
+        "Download", id=ids.EXPORT_GO, leftSection=icon("download"), disabled=True, fullWidth=True
+    )
+    return html.Div(
+        [
+            html.Div(chosen(None), id=ids.EXPORT_FORM, className="ds-exp-form"),
+            html.Div(id=ids.EXPORT_DONE, className="ds-exp-done", role="status"),
+            go,
+        ],
+        className="ds-exp-right",
+    )
+
+
+def format_list(words: str | None, there: Mapping[str, str], *, chosen: str | None) -> list[Any]:
+    """Return the formats that fit a search, grouped; those that cannot be written are grey."""
+    groups = listed(words, there)
+    if not groups:
+        return [html.P(f"No format is called {words}.", className="ds-quiet")]
+    return [
+        html.Section(
+            [html.H3(title), *(_entry(each, why, on=each.name == chosen) for each, why in rows)],
+            **attributes(aria_label=title),
+        )
+        for title, rows in groups
+    ]
+
+
+def _entry(writer: Writer, why: str, *, on: bool) -> html.Button:
+    return html.Button(
+        [
+            html.Span(writer.title),
+            html.Code(f".{writer.ending}"),
+            html.Small(text.sentence(why)[:-1]) if why else None,
+        ],
+        id={"export-format": writer.name},
+        type="button",
+        disabled=bool(why),
+        className="ds-exp-entry",
+        **attributes(aria_pressed=str(on).lower()),
+    )
+
+
+def chosen(writer: Writer | None) -> list[Any]:
+    """Return the options of a format, or what to do first."""
+    if writer is None:
+        return [html.P("Choose a format; its settings appear here.", className="ds-quiet")]
+    return [
+        html.H3(writer.title),
+        option_rows(writer.options, {}, of=writer.name, key="export-option"),
+    ]
+
+
+def done(name: str, lost: Sequence[str]) -> Any:
+    """Say what was saved, and what the format does not keep."""
+    if not lost:
+        return banner("check", "good", f"{name} is saved.")
+    return html.Div(
+        [
+            banner("check", "good", f"{name} is saved."),
+            html.H3("Not kept"),
+            html.Ul([html.Li(text.sentence(each)) for each in lost]),
+        ],
+        className="ds-exp-lost",
+        tabIndex=0,
+    )
+
+
+def failed(sentence: str) -> Any:
+    """Say why it cannot be written."""
+    return banner("warning", "bad", text.sentence(sentence))
+
+
+PAGE = {
+    "drawing": State(ids.CANVAS, "drawing"),
+    "asked": State(ids.REQUEST, "data"),
+    "result": State(ids.RESULT, "data"),
+    "stale": State(ids.CANVAS, "stale"),
+    "summary": State(ids.SUMMARY, "data"),
+}
+"""What is there to be written."""
+
+
+def register(app: Dash) -> None:
+    """Wire the dialog."""
+    _list(app)
+    _write(app)
+    _copy(app)
+
+
+def _fresh(page: Json) -> bool:
+    return not page["stale"] and same_question(page["summary"], page["asked"])
+
+
+def _list(app: Dash) -> None:
+    @callback(
+        app,
+        output={
+            "opened": Output(ids.EXPORT_DIALOG, "opened"),
+            "there": Output(ids.EXPORT_ENOUGH, "data"),
+            "search": Output(ids.EXPORT_SEARCH, "value"),
+            "chosen": Output(ids.EXPORT_CHOSEN, "data"),
+        },
+        inputs={"clicks": Input(ids.EXPORT_OPEN, "n_clicks")},
+        state={**PAGE, "chosen": State(ids.EXPORT_CHOSEN, "data")},
+        prevent_initial_call=True,
+    )
+    def on_open(clicks: int, chosen: str | None, **page: Any) -> Json:
+        if not clicks:
+            return {}
+        there = enough(
+            page["drawing"], page["asked"], result=page["result"] is not None, fresh=_fresh(page)
+        )
+        if chosen and refused(writing.writer(chosen), there):
+            chosen = None
+        return {"opened": True, "there": there, "search": "", "chosen": chosen}
+
+    @app.callback(
+        Output(ids.EXPORT_LIST, "children"),
+        Input(ids.EXPORT_SEARCH, "value"),
+        Input(ids.EXPORT_ENOUGH, "data"),
+        Input(ids.EXPORT_CHOSEN, "data"),
+        prevent_initial_call=True,
+    )
+    def on_search(words: str | None, there: Json | None, chosen: str | None) -> Any:
+        return format_list(words, there, chosen=chosen) if there else no_update
+
+    @app.callback(
+        Output(ids.EXPORT_CHOSEN, "data", allow_duplicate=True),
+        Input({"export-format": ALL}, "n_clicks"),
+        prevent_initial_call=True,
+    )
+    def on_format(_clicks: list[int | None]) -> Any:
+        if len(ctx.triggered) != 1 or not ctx.triggered[0]["value"]:
+            return no_update  # the list was drawn anew
+        return ctx.triggered_id["export-format"]
+
+    @callback(
+        app,
+        output={
+            "form": Output(ids.EXPORT_FORM, "children"),
+            "done": Output(ids.EXPORT_DONE, "children"),
+            "go_disabled": Output(ids.EXPORT_GO, "disabled"),
+        },
+        inputs={"name": Input(ids.EXPORT_CHOSEN, "data")},
+        prevent_initial_call=True,
+    )
+    def on_chosen(name: str | None) -> Json:
+        writer = writing.writer(name) if name else None
+        return {"form": chosen(writer), "done": None, "go_disabled": writer is None}
+
+
+def _write(app: Dash) -> None:
+    @callback(
+        app,
+        output={
+            "download": Output(ids.DOWNLOAD, "data", allow_duplicate=True),
+            "done": Output(ids.EXPORT_DONE, "children", allow_duplicate=True),
+        },
+        inputs={"clicks": Input(ids.EXPORT_GO, "n_clicks")},
+        state={
+            **PAGE,
+            "name": State(ids.EXPORT_CHOSEN, "data"),
+            "values": State({"export-option": ALL, "of": ALL}, "value"),
+            "flags": State({"export-option-flag": ALL, "of": ALL}, "checked"),
+        },
+        prevent_initial_call=True,
+    )
+    def on_write(clicks: int, name: str | None, **page: Any) -> Json:
+        if not clicks or not name:
+            return {}
+        writer = writing.writer(name)
+        states = ctx.args_grouping
+        rows = [*states["values"], *states["flags"]]
+        result = page["result"] if _fresh(page) else None
+        try:
+            content = content_of(page["drawing"], page["asked"], result)
+            settings = settings_of(writer, rows)
+            written = writing.write(content, name, settings)
+        except CclError as error:
+            return {"done": failed(str(error))}
+        saved = download(written, page["drawing"], writer)
+        return {"download": saved, "done": done(saved["filename"], written.lost)}
+
+
+def _copy(app: Dash) -> None:
+    @callback(
+        app,
+        output={"copy": Output(ids.COPY, "data"), "notes": request.notes()},
+        inputs={"clicks": Input(ids.COPY_PYTHON, "n_clicks")},
+        state=PAGE,
+        prevent_initial_call=True,
+    )
+    def on_copy(clicks: int, **page: Any) -> Json:
+        if not clicks:
+            return {}
+        result = page["result"] if _fresh(page) else None
+        try:
+            content = content_of(page["drawing"], page["asked"], result)
+            solving = solving_of(page["asked"])
+            written = python_code.write(content, PythonOptions(), solving=solving)
+        except CclError as error:
+            return {"notes": note(str(error), title="Cannot copy")}
+        copy = {
+            "text": written.content.decode(),
+            "filename": file_name(page["drawing"]["topology"], "py"),
+            "what": f"Python code of the {content.kind}",
+            "lost": "; ".join(written.lost),
+            "n": time.time_ns() // 1000,
+        }
+        return {"copy": copy}
+
+    app.clientside_callback(
+        ClientsideFunction("exchange", "copied"), Input(ids.COPY, "data"), prevent_initial_call=True
+    )

@@ -21,7 +21,8 @@ from ccl.serialization.quantity import format_size
 from ccl.serialization.topoloom import problem_to_json, result_from_json, result_to_json
 from ccl.topology import Topology
 from designer.server.reading import Apart
-from designer.server.sessions import result_of, topology_of, visitor
+from designer.server.sessions import visitor
+from designer.session import result_of, topology_of
 from designer.shell import ids, request
 from designer.shell.markup import note
 from designer.shell.request import callback, plan, problem_of, read_request

@@ -18,7 +18,7 @@ from ccl.serialization.sketches import Sketch, sketch_to_json
 from ccl.serialization.topoloom import result_to_json, topology_from_json
 from ccl.topology import Topology
 from designer.server.guard import MOST_UPLOAD
-from designer.server.sessions import topology_of
+from designer.session import topology_of
 from designer.views.draw.files import Opened, drawing_of, settings_of
 from designer.views.solve import sketch
 from designer.views.solve.results import IMPORTED

@@ -20,7 +20,7 @@ from designer.server.sessions import visitor
 from designer.shell import ids
 from designer.shell import request as commands
 from designer.shell.markup import note
-from designer.shell.request import callback, plan, read_request
+from designer.shell.request import callback
 from designer.views.draw import exporting, files, import_card
 from designer.views.draw.files import Opened, drawing_of, settings_of
 from designer.views.solve import sketch
@@ -29,20 +29,6 @@ from formulations import formulation
 from interchange.formats.own.fragment import NAME, Share, Solving, TooLarge, fragment_of, share_of
 
 Json = dict[str, Any]
-
-
-def solving_of(asked: Json | None) -> Solving | None:
-    """Return how the header asks for a solve, None while a number in it is wrong."""
-    try:
-        request = read_request(asked)
-    except CclError:  # the page says what is wrong with what is asked
-        return None
-    return Solving(
-        formulation=request.formulation,
-        options=dict(request.options),
-        time_limit=request.time_limit,
-        gap=request.gap,
-    )
 
 
 def fragment(drawing: Json, asked: Json | None) -> str:
@@ -55,7 +41,9 @@ def fragment(drawing: Json, asked: Json | None) -> str:
     CclError
         If the drawing is no topology.
     """
-    return fragment_of(Share(exporting.content_of(drawing, asked, None), solving_of(asked)))
+    return fragment_of(
+        Share(exporting.content_of(drawing, asked, None), exporting.solving_of(asked))
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,24 +118,14 @@ def _solved(opened: Opened, solving: Solving, left_out: tuple[str, ...]) -> Link
 
 
 OUTPUTS = {
-    "drawing": Output(ids.CANVAS, "drawing", allow_duplicate=True),
-    "command": commands.output(),
-    **plan(),
+    **import_card.outputs(),
     "other": commands.other(),
-    "custom": Output(ids.CUSTOM, "data", allow_duplicate=True),
-    "collectives": Output(ids.COLLECTIVE, "data", allow_duplicate=True),
-    "collective": Output(ids.COLLECTIVE, "value", allow_duplicate=True),
-    "size": Output(ids.SIZE, "value", allow_duplicate=True),
-    "chunks": Output(ids.CHUNKS, "value", allow_duplicate=True),
-    "root": Output(ids.ROOT, "value", allow_duplicate=True),
-    "formulation": Output(ids.FORMULATION, "value", allow_duplicate=True),
     "options": Output(ids.OPTIONS, "data", allow_duplicate=True),
     "form": Output(ids.OPTIONS_FORM, "children", allow_duplicate=True),
     "sketches": Output(ids.SKETCH, "data", allow_duplicate=True),
     "time_limit": Output(ids.TIME_LIMIT, "value", allow_duplicate=True),
     "gap": Output(ids.GAP, "value", allow_duplicate=True),
     "refused": Output(ids.LINK_REFUSED, "data"),
-    "notes": commands.notes(),
 }
 """What a link can change, by a short name."""
 

@@ -9,7 +9,8 @@ from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, no_up
 from ccl.errors import CclError
 from ccl.serialization.sketches import Sketch, read_sketch, sketch_to_json
 from designer.server.reading import Apart
-from designer.server.sessions import topology_of, visitor
+from designer.server.sessions import visitor
+from designer.session import topology_of
 from designer.shell import ids, request
 from designer.shell.markup import note
 from designer.shell.request import callback

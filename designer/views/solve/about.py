@@ -13,7 +13,7 @@ from dash import Dash, Input, Output, State, dcc, html
 
 from ccl import text
 from ccl.errors import CclError
-from designer.server.sessions import topology_of
+from designer.session import topology_of
 from designer.shell import ids
 from designer.shell.markup import attributes, icon
 from designer.shell.request import Json, callback, problem_of, read_request

@@ -25,7 +25,8 @@ from dash import (
 from ccl import text
 from ccl.errors import CclError
 from ccl.symmetry import automorphisms
-from designer.server.sessions import topology_of, visitor
+from designer.server.sessions import visitor
+from designer.session import topology_of
 from designer.shell import ids
 from designer.shell.markup import attributes, heading, icon
 from designer.views.solve import live, results

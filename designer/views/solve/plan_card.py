@@ -1,6 +1,7 @@
-"""What stands before a solve: when it is good enough, and how large its model would be.
+"""What stands before a solve: when it is good enough, how large its model is, what shrinks it.
 
-What is asked: the header's settings, the options, and what can be said at once.
+The header's settings, the options, what can be said at once, and the buttons that put right what
+keeps a solve from its end: an option, the chunks, the method.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, html,
 
 from ccl import text
 from ccl.errors import CclError
-from designer.server.sessions import topology_of
+from designer.session import topology_of
 from designer.shell import ids
 from designer.shell.markup import icon
 from designer.shell.request import DEFAULT_TIME_LIMIT, Json, callback, read_request
@@ -133,7 +134,7 @@ def variables(number: int) -> str:
 
 def short(number: float) -> str:
     """Write a count with three digits, such as ``812``, ``5.81 K`` or ``378 M``."""
-    return text.scaled(number, ("", "K", "M", "G")).rstrip()
+    return text.scale_unit(number, ("", "K", "M", "G")).rstrip()
 
 
 def register(app: Dash) -> None:
@@ -168,6 +169,7 @@ def register(app: Dash) -> None:
     _assessment(app)
     _sizing(app)
     _options(app)
+    _remedies(app)
 
 
 def _assessment(app: Dash) -> None:
@@ -265,3 +267,40 @@ def _options(app: Dash) -> None:
     )
     def on_reset(_clicks: int) -> tuple[float, str]:
         return DEFAULT_TIME_LIMIT, ""
+
+
+def _remedies(app: Dash) -> None:
+    """Wire the remedies."""
+
+    @callback(
+        app,
+        output={
+            "options": Output(ids.OPTIONS, "data", allow_duplicate=True),
+            "chunks": Output(ids.CHUNKS, "value", allow_duplicate=True),
+            "formulation": Output(ids.FORMULATION, "value"),
+            "remedy": Output(ids.REMEDY, "data"),
+        },
+        inputs={"clicks": Input({"remedy": ALL, "value": ALL}, "n_clicks")},
+        state={"options": State(ids.OPTIONS, "data"), "count": State(ids.REMEDY, "data")},
+        prevent_initial_call=True,
+    )
+    def on_remedy(clicks: list[int | None], options: Json | None, count: int | None) -> Json:
+        if not any(clicks) or not ctx.triggered_id:
+            return {}
+        what, value = ctx.triggered_id["remedy"], ctx.triggered_id["value"]
+        changed = (count or 0) + 1
+        if what == "chunks":
+            return {"chunks": value, "remedy": changed}
+        if what == "formulation":
+            return {"formulation": value, "remedy": changed}
+        name, _, option = what.partition(".")
+        kept = options or {}
+        return {"options": {**kept, name: {**kept.get(name, {}), option: value}}, "remedy": changed}
+
+    app.clientside_callback(
+        ClientsideFunction("topoloom", "solveAgain"),
+        Output(ids.FAULT, "children", allow_duplicate=True),
+        Input(ids.REMEDY, "data"),
+        State(ids.FAULT, "children"),
+        prevent_initial_call=True,
+    )

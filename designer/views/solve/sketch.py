@@ -16,7 +16,7 @@ from ccl import text
 from ccl.errors import CclError, ProblemError
 from ccl.serialization.sketches import Pair, Sketch, sketch_from_json, sketch_to_json
 from ccl.topology import Topology
-from designer.server.sessions import topology_of
+from designer.session import topology_of
 from designer.shell.request import problem_of, read_request
 from formulations import default_sketch, formulation, option_fields
 

@@ -27,7 +27,7 @@ from ccl import text
 from ccl.errors import CclError
 from ccl.problem import Problem
 from ccl.topology import Topology
-from designer.server.sessions import topology_of
+from designer.session import topology_of
 from designer.shell.request import problem_of, read_request
 from designer.views.draw.files import drawing_of
 from designer.views.solve.live import MOST_PAIRS, cut_summary

@@ -33,7 +33,8 @@ from dash import (
 
 from ccl.errors import CclError
 from ccl.serialization.quantity import KINDS, parse_size
-from designer.server.sessions import topology_of, visitor
+from designer.server.sessions import visitor
+from designer.session import topology_of
 from designer.shell import ids
 from designer.shell import request as commands
 from designer.shell.markup import LINK_QUANTITIES, attributes, note

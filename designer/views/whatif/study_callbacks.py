@@ -16,7 +16,8 @@ from ccl.problem import Problem
 from ccl.serialization.quantity import BANDWIDTH, NUMBER, parse_quantity
 from ccl.serialization.topoloom import problem_to_json, topology_from_json
 from ccl.topology import Topology
-from designer.server.sessions import key_of, sealed, topology_of, visitor
+from designer.server.sessions import key_of, sealed, visitor
+from designer.session import topology_of
 from designer.shell import ids
 from designer.shell import request as commands
 from designer.shell.markup import note

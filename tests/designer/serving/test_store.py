@@ -6,8 +6,9 @@ import pickle
 
 import pytest
 
-from designer.server.guard import STORE, Refused
-from designer.server.sessions import Store, Stored, once, topology_of
+from designer.server.guard import STORE
+from designer.server.protect import check
+from designer.session import Store, Stored, once, topology_of
 from designer.shell import ids
 from tests.designer.serving.conftest import HOST, SOLVING
 
@@ -65,10 +66,10 @@ def test_a_session_has_so_many_and_all_have_so_many_bytes():
     for i in range(3):
         store.put(("a", "topology", str(i)), {}, 10)
     assert store.find(("a", "topology", "2")) == {}
-    with pytest.raises(Refused):
+    with pytest.raises(KeyError):
         store.find(("a", "topology", "0"))
     store.put(("b", "topology", "0"), {}, 85)
-    with pytest.raises(Refused):
+    with pytest.raises(KeyError):
         store.find(("a", "topology", "1"))
 
 
@@ -87,3 +88,16 @@ def test_what_is_stored_is_read_once(drawn):
     assert topology_of(drawn) == topology_of(stored)
     assert once(lambda value: calls.append(value) or len(calls), drawn) == 1
     assert type(pickle.loads(pickle.dumps(stored))) is dict
+
+
+def test_what_nobody_has_set_stays_without_a_value(app):
+    """Callbacks tell by it which of two properties a field has."""
+    row = {"id": ids.GALLERY_SEARCH, "property": "value"}
+    body = {
+        "output": f"{ids.GALLERY_LIST}.children",
+        "outputs": {"id": ids.GALLERY_LIST, "property": "children"},
+        "inputs": [dict(row)],
+        "changedPropIds": [],
+    }
+    check(body, app.callback_map, Store())
+    assert body["inputs"] == [row]

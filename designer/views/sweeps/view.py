@@ -1,9 +1,4 @@
-"""The rows of a sweep as a table: sorted by a press on a head, opened by a press on a row.
-
-Which rows of a sweep are looked at, and in which order.
-
-Sweeps: which rows are looked at, the plot and the table, a row on the canvas.
-"""
+"""The Sweeps view: which rows at the left, the plot and the table right."""
 
 from __future__ import annotations
 
@@ -11,17 +6,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from dash import ALL, Dash, Input, Output, State, ctx, html, no_update
+import dash_mantine_components as dmc
+from dash import ALL, Dash, Input, Output, State, ctx, dcc, html, no_update
 
 from ccl import text
 from ccl.errors import CclError
 from ccl.serialization.quantity import format_size
 from designer.shell import ids
-from designer.shell.markup import attributes, note
+from designer.shell.markup import CONFIG, Extra, attributes, heading, icon, note
 from designer.shell.request import Json, callback
 from designer.views.draw import import_card
-from designer.views.sweeps import page
-from designer.views.sweeps.shelf import Shelf
+from designer.views.sweeps.shelf import Found, Shelf
 from formulations.campaigns.sweeps.rows import Row
 from widgets.charts.atlas import MOST_LINES, lines_of, sweep_figure
 
@@ -218,8 +213,8 @@ def _choose(app: Dash, shelf: Shelf) -> None:
         state={"stamp": State(ids.SWEEP_STAMP, "data")},
     )
     def on_sweep(name: str, view: str, stamp: Any, **_: Any) -> Json:
-        nothing: list[Any] = [no_update] * len(page.FIELDS)
-        if view != page.NAME:
+        nothing: list[Any] = [no_update] * len(FIELDS)
+        if view != NAME:
             return {"names": nothing, "names_value": nothing}
         try:
             found = shelf.found(name)
@@ -227,14 +222,14 @@ def _choose(app: Dash, shelf: Shelf) -> None:
             return {"names": nothing, "names_value": nothing, "status": text.sentence(str(error))}
         if stamp == [name, found.stamp]:
             return {"names": nothing, "names_value": nothing}
-        names = [values(found.rows, field.removesuffix("s")) for field in page.FIELDS]
+        names = [values(found.rows, field.removesuffix("s")) for field in FIELDS]
         known = bool(stamp) and stamp[0] == name
-        fresh: list[Any] = nothing if known else [[] for _ in page.FIELDS]
+        fresh: list[Any] = nothing if known else [[] for _ in FIELDS]
         return {
             "names": names,
             "names_value": fresh,
             "stamp": [name, found.stamp],
-            "status": page.status(found),
+            "status": status(found),
         }
 
     app.clientside_callback(
@@ -321,3 +316,155 @@ def opened(shelf: Shelf, name: str, task: str) -> Json:
     except CclError as error:
         return import_card.refused(str(error))
     return import_card.opened(result)
+
+
+NAME = "sweeps"
+"""Its name in the choice of views."""
+
+FIELDS = ("clusters", "collectives", "formulations")
+"""What is chosen of names."""
+
+
+def view(names: Sequence[str]) -> Extra:
+    """Return the view for the sweeps of these names."""
+    return Extra(NAME, "Sweeps", _pane(names), _stores())
+
+
+def _stores() -> list[Any]:
+    return [
+        dcc.Store(id=ids.SWEEP_CHOICE, data={}),
+        dcc.Store(id=ids.SWEEP_STAMP),
+        dcc.Store(id=ids.SWEEP_SORT, data={}),
+        dcc.Interval(id=ids.SWEEP_TICK, interval=2000, disabled=True),
+    ]
+
+
+def _pane(names: Sequence[str]) -> html.Div:
+    return html.Div([_form(names), _found()], id="sweeps-pane", className="ds-pane ds-cmp ds-swp")
+
+
+def _form(names: Sequence[str]) -> html.Div:
+    return html.Div(
+        [
+            heading("Sweep"),
+            _which(names),
+            html.Div(id=ids.SWEEP_STATUS, role="status", className="ds-note"),
+            _shown(),
+            *(_names(field) for field in FIELDS),
+            _words(),
+        ],
+        className="ds-cmp-form ds-swp-form",
+        role="group",
+        **attributes(aria_label="Which rows of the sweep"),
+    )
+
+
+def _which(names: Sequence[str]) -> Any:
+    return dmc.Select(
+        id=ids.SWEEP_NAME,
+        data=list(names),
+        value=names[0],
+        allowDeselect=False,
+        size="xs",
+        **attributes(aria_label="Which sweep"),
+    )
+
+
+def _shown() -> Any:
+    return dmc.SegmentedControl(
+        id=ids.SWEEP_VISIBLE,
+        data=[
+            {"value": "best", "label": "Best"},
+            {"value": "plans", "label": "Plans"},
+            {"value": "none", "label": "None"},
+            {"value": "all", "label": "All"},
+        ],
+        value="best",
+        size="xs",
+        fullWidth=True,
+        **attributes(aria_label="Which rows"),
+    )
+
+
+def _words() -> Any:
+    return dmc.TextInput(
+        id=ids.SWEEP_WORDS,
+        label="Words",
+        placeholder="optimal rail",
+        description="Rows that have all of them, in any column",
+        size="xs",
+        debounce=300,
+        spellCheck=False,
+    )
+
+
+def _names(field: str) -> Any:
+    return dmc.MultiSelect(
+        id={"sweep-names": field},
+        label={"clusters": "Clusters", "collectives": "Collectives", "formulations": "Methods"}[
+            field
+        ],
+        placeholder="all",
+        data=[],
+        value=[],
+        size="xs",
+        searchable=True,
+        clearable=True,
+    )
+
+
+def _found() -> html.Div:
+    return html.Div(
+        [
+            html.Div(
+                [
+                    _segments(ids.SWEEP_QUANTITY, "Left", ("busbw", "makespan", "gap")),
+                    _segments(ids.SWEEP_OVER, "Below", ("size", "gpus", "hosts")),
+                ],
+                className="ds-swp-head",
+            ),
+            html.Div(
+                [
+                    html.Div(id=ids.SWEEP_NOTE, className="ds-note"),
+                    dcc.Graph(
+                        id=ids.SWEEP_PLOT,
+                        config=CONFIG,
+                        responsive=True,
+                        style={"height": "100%"},
+                        className="ds-cmp-graph",
+                    ),
+                ],
+                className="ds-card ds-swp-plot",
+            ),
+            html.Div(
+                id=ids.SWEEP_TABLE,
+                className="ds-cmp-rows",
+                tabIndex=0,
+                role="region",
+                **attributes(aria_label="Rows of the sweep"),
+            ),
+        ],
+        className="ds-cmp-right",
+    )
+
+
+def _segments(key: str, words: str, values: Sequence[str]) -> Any:
+    names = {"gpus": "GPUs", "gap": "Gap", "makespan": "Makespan", "size": "Size", "hosts": "Hosts"}
+    return dmc.SegmentedControl(
+        id=key,
+        data=[{"value": each, "label": names.get(each, each)} for each in values],
+        value=values[0],
+        size="xs",
+        **attributes(aria_label=f"{words} in the plot"),
+    )
+
+
+def status(found: Found) -> Any:
+    """Say how far a sweep is, and how many of its rows have no plan."""
+    rows, none = len(found.rows), sum(bool(row.why_not) for row in found.rows)
+    words = (
+        text.count(rows, "row")
+        if rows == found.tasks
+        else f"{rows:,} of {text.count(found.tasks, 'row')}: it runs or was stopped"
+    )
+    return [icon("check" if rows == found.tasks else "clock"), f" {words}, {none} without a plan"]
