@@ -158,10 +158,11 @@ def test_whole_chunks_are_cut_through_switches():
     assert best_bound(problem, whole_chunks=True).makespan == pytest.approx(102)
 
 
-def test_the_slowest_link_of_a_cut_through_is_paid_for():
-    """Through a switch from 10 to 5 GB/s: 200 µs for 1 MB, not 100 and not 300."""
+@pytest.mark.parametrize(("first", "then"), [(10, 5), (5, 10)])
+def test_the_slowest_link_of_a_cut_through_is_paid_for(first, then):
+    """Through a switch from 10 to 5 GB/s, or to 10: 200 µs for 1 MB, not 100 and not 300."""
     devices = (device("gpu", "a"), device("switch", "s"), device("gpu", "b"))
-    links = (Link("a", "s", 10, 1), Link("s", "b", 5, 2), Link("b", "a", 1))
+    links = (Link("a", "s", first, 1), Link("s", "b", then, 2), Link("b", "a", 1))
     problem = Problem(Topology("narrow", devices, links), make_collective("broadcast", 2, MB))
     way = next(e for e in lower_bounds(problem, whole_chunks=True) if e.kind == "path")
 
