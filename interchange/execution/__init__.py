@@ -1,10 +1,8 @@
 """Whether a program gives the right bytes: checked, ordered, run in many orders, compared.
 
-What every kind of execution says in the end.
-
-A program in place or out of place: it finishes, it is in order, it is right in any order.
-
-How much connections must hold, and what large buffers make of it.
+A program is called in place or out of place: it finishes, it is in order, it is right in any order
+of its thread blocks. How much its connections must hold, and what large buffers make of it, is
+found as well.
 
 A connection has NCCL_STEPS = 8 slots (NVIDIA/nccl:src/include/device.h). A message takes one of
 them under LL and LL128 and MSCCL_CHUNKSTEPS = NCCL_STEPS / 2 under Simple, however short it is

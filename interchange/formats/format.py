@@ -3,8 +3,6 @@
 A reader says what it took, what it assumed and what it left out (`Report`); where only the user
 knows, it asks (`Question`) and is called again with the answer. A writer says what its format
 cannot carry (`Written.lost`). `interchange.formats.catalogue` finds the modules.
-
-Ways that others planned over a cluster, drawn above it: the rings and trees of NCCL.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from ccl.errors import FormatError
 from ccl.serialization.conditions import Document, document
+from ccl.text import count
 from ccl.topology import Device, Link, SharedLimit, Topology
 from interchange.formats.format import Remarks, Report
 
@@ -125,9 +126,9 @@ class _Merging(Remarks):
                 break
             self.match.update(found)
             self.known.update(found.values())
-        count = len(self.match) - len(self.second.ranks)
-        if count:
-            self.taken.append(f"{_count(count, 'other device')} that both have")
+        others = len(self.match) - len(self.second.ranks)
+        if others:
+            self.taken.append(f"{count(others, 'other device')} that both have")
 
     def alike(self, ours: list[Device], theirs: list[Device]) -> dict[str, str]:
         """Match devices with the same neighbours, as far as these are matched."""
@@ -221,11 +222,11 @@ class _Merging(Remarks):
             else:
                 self.links.append(link)
         if both:
-            self.left_out.append(f"{_count(both, 'link')} of {self.second} that {self.first} has")
+            self.left_out.append(f"{count(both, 'link')} of {self.second} that {self.first} has")
         if double:
             media = ", ".join(sorted({family(each) for each in double}))
             self.left_out.append(
-                f"{_count(len(double), 'link')} of {self.second} over {media}, which {self.first} "
+                f"{count(len(double), 'link')} of {self.second} over {media}, which {self.first} "
                 "tells of the same GPUs and adapters"
             )
             self.drop_cut_off({name for each in double for name in each.ends})
@@ -254,7 +255,7 @@ class _Merging(Remarks):
             self.added -= dropped
             self.links = [each for each in self.links if not dropped & {each.src, each.dst}]
             self.left_out.append(
-                f"{_count(len(dropped), 'device')} of {self.second} joined by such links alone; to "
+                f"{count(len(dropped), 'device')} of {self.second} joined by such links alone; to "
                 "keep them, give it first"
             )
 
@@ -269,9 +270,9 @@ class _Merging(Remarks):
                 host = hosts.get(each.host, each.host) if each.host else None
                 devices.append(replace(each, name=name, host=host))
         if self.added:
-            self.taken.append(f"{_count(len(self.added), 'device')} that only {self.second} has")
+            self.taken.append(f"{count(len(self.added), 'device')} that only {self.second} has")
         if self.links:
-            self.taken.append(f"{_count(len(self.links), 'link')} that only {self.second} has")
+            self.taken.append(f"{count(len(self.links), 'link')} that only {self.second} has")
         links = (*self.first.links, *self.links)
         ends = {each.ends for each in links}
         limits = (*self.first.limits, *self.limits(ends))
@@ -313,10 +314,10 @@ class _Merging(Remarks):
             ours[name] = SharedLimit(name, links, each.bandwidth)
             made.append(ours[name])
         if made:
-            self.taken.append(f"{_count(len(made), 'shared limit')} that only {self.second} has")
+            self.taken.append(f"{count(len(made), 'shared limit')} that only {self.second} has")
         if lost:
             self.left_out.append(
-                f"{_count(lost, 'shared limit')} of {self.second}, of links that are left out or "
+                f"{count(lost, 'shared limit')} of {self.second}, of links that are left out or "
                 "limited alike"
             )
         return made
@@ -325,10 +326,6 @@ class _Merging(Remarks):
 def family(link: Link) -> str:
     """Return what a link is made of, without a generation: NVLink 3 and 4 are NVLinks."""
     return link.medium.strip().rstrip("0123456789.").strip().lower()
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _joined(topology: Topology) -> dict[str, set[tuple[str, str]]]:

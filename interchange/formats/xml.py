@@ -26,7 +26,8 @@ MOST_DEPTH = 64
 _ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"}
 _TEXT = str.maketrans(_ESCAPES)
 _ATTRIBUTE = str.maketrans({**_ESCAPES, '"': "&quot;", "\n": "&#10;", "\t": "&#9;"})
-_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Signs that no XML may contain, by its definition (section 2.2)."""
 
 
 @dataclass(slots=True)
@@ -163,7 +164,7 @@ def xml_text(root: Element) -> str:
     lines: list[str] = []
     _write(root, "", lines)
     text = "\n".join(lines) + "\n"
-    wrong = _NO_XML.search(text)
+    wrong = NO_XML.search(text)
     if wrong is not None:
         near = text[max(0, wrong.start() - 20) : wrong.end() + 20]
         raise FormatError(

@@ -1,4 +1,4 @@
-"""Starting the ranks, letting them meet, and telling what came of it."""
+"""Programs run for real, one process per rank over loopback: start, meeting and outcome."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ import json
 import re
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
@@ -42,8 +42,7 @@ _ALPHABET = re.compile(r"[A-Za-z0-9_-]+")
 _BEGIN = "#t="
 
 
-@dataclass(frozen=True, kw_only=True)
-class Solving:
+class Solving(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a problem is to be solved, as `formulations.solve` takes it.
 
     Parameters
@@ -58,10 +57,10 @@ class Solving:
         To the bound that is good enough, as a share, or None.
     """
 
-    formulation: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-    time_limit: float | None = None
-    gap: float | None = None
+    formulation: Annotated[str, Meta(min_length=1, max_length=100)]
+    options: Annotated[Mapping[str, Any], Meta(max_length=100)] = {}
+    time_limit: Annotated[float, Meta(gt=0)] | None = None
+    gap: Annotated[float, Meta(ge=0)] | None = None
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -110,20 +109,11 @@ class TooLarge(FormatError):
     """A cluster that no link holds; a file does."""
 
 
-class SolvingJson(Struct, forbid_unknown_fields=True):
-    """The plain form of `Solving`."""
-
-    formulation: Annotated[str, Meta(min_length=1, max_length=100)]
-    options: Annotated[dict[str, Any], Meta(max_length=100)] = {}
-    time_limit: Annotated[float, Meta(gt=0)] | None = None
-    gap: Annotated[float, Meta(ge=0)] | None = None
-
-
 class ShareJson(Struct, forbid_unknown_fields=True):
     """What is compressed."""
 
     document: dict[str, Any]
-    solving: SolvingJson | None = None
+    solving: Solving | None = None
 
 
 def link_of(share: Share, *, at: str = HOME) -> str:
@@ -213,13 +203,7 @@ def _share(plain: bytes) -> Share:
         raise FormatError(
             f"it holds a {found.kind}, and a link holds a topology or a problem; share a file"
         )
-    told = shape.solving
-    if told is None:
-        return Share(found)
-    solving = Solving(
-        formulation=told.formulation, options=told.options, time_limit=told.time_limit, gap=told.gap
-    )
-    return Share(found, solving)
+    return Share(found, shape.solving)
 
 
 def recognises(content: bytes) -> bool:

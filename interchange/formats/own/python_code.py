@@ -22,6 +22,8 @@ from itertools import groupby
 from numbers import Integral, Real
 from typing import Any, Literal
 
+from msgspec import structs
+
 import ccl
 from ccl.collective import Chunk, Collective
 from ccl.errors import FormatError
@@ -440,7 +442,9 @@ def _add_result(code: Script, result: Result, solving: Solving | None) -> None:
     """Solve it again: what found it is in the result, within which limits only the asker knows."""
     code.uses("formulations", "solve")
     limits = Solving(formulation="") if solving is None else solving
-    named = replace(limits, formulation=result.formulation, options=result.options).arguments
+    named = structs.replace(
+        limits, formulation=result.formulation, options=result.options
+    ).arguments
     name = named.pop("formulation")
     code.add(
         "",

@@ -1,14 +1,11 @@
 """From a plan to a program that a runtime loads.
 
-In four stages, a module each: the plan's sends, trees or flows become hops of parts of chunks
-(`hops`), these become messages between ranks in an order in which they can all be done
-(`messages`), chunks get their places in the buffers (`cells`), and the messages become steps of
-thread blocks that wait for one another (`steps`, `waits`). A program for parts of parts
-(`instances`) does the same several times side by side, each on channels of its own.
+In four stages: the plan's sends, trees or flows become hops of parts of chunks, these become
+messages between ranks in an order in which they can all be done (`hops`), chunks get their places
+in the buffers (`cells`), and the messages become steps of thread blocks that wait for one another
+(here). Instances of a program do the same several times side by side, each on channels of its own.
 
 `Program.notes` says what the program does not keep of the plan.
-
-Messages become steps of thread blocks.
 
 Every connection, from a rank to another over a channel, has a thread block of its own at either
 end, so that nothing waits for what it does not need. Where these are too many, one block does both

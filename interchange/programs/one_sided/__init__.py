@@ -1,9 +1,8 @@
 """Programs of one-sided puts: their nouns (`program`), and how a plan becomes one.
 
 The first stages are those of `interchange.programs.lowering`: hops, messages, places in buffers.
-Here messages become errands of thread blocks (`steps`), and these operations (`blocks`).
-
-Messages become errands of thread blocks: who puts what where, and who waits for whom.
+Here messages become errands of thread blocks, who puts what where and who waits for whom, and
+these become operations (`program`).
 
 A put has no flow control: it lands whenever it comes. So it goes only where nobody has been
 before: into the output if no step of the receiver used that place so far, or else into scratch

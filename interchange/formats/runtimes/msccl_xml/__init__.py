@@ -21,7 +21,6 @@ stand there.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 
@@ -48,7 +47,7 @@ from interchange.formats.runtimes.msccl_xml.read import (
     given_root,
     read_program,
 )
-from interchange.formats.xml import Element, begins_with, xml_text
+from interchange.formats.xml import NO_XML, Element, begins_with, xml_text
 from interchange.programs import (
     READS,
     RECEIVES,
@@ -72,9 +71,6 @@ _Ends = defaultdict[tuple[int, int, int], list[tuple[_Place, Step]]]
 
 _LETTERS = {buffer: letter for letter, buffer in BUFFERS.items()}
 
-_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that no XML may contain, by its definition (section 2.2)."""
-
 
 def program_to_xml(program: Program, executor: Executor = "msccl") -> str:
     """Return a program as the text of a file for one of the executors, which differ in names.
@@ -84,7 +80,7 @@ def program_to_xml(program: Program, executor: Executor = "msccl") -> str:
     FormatError
         If its name has characters that XML does not allow.
     """
-    wrong = _NO_XML.search(program.name)
+    wrong = NO_XML.search(program.name)
     if wrong is not None:
         raise FormatError(
             f"the program's name has the character {wrong[0]!r}, which XML cannot say; rename it"

@@ -3,14 +3,12 @@
 A file holds the trees of an all-gather from their roots down. The weight of a tree is exact: its
 ``nchunks`` of all that the trees of its root have. Read as a reduce-scatter all is turned round,
 and as an all-reduce the shares go up the trees of a root and down the same. Only the trees are in
-the file; `_forest_cluster` says what they grow on, and every forest that is read is verified.
+the file; `file` says what they grow on, and every forest that is read is verified.
 
 Switches are crossed only, so that a written path names them; what goes up is written as if it went
 down.
 
 Reference: liangyuRain/ForestColl; Zhao et al., arXiv 2402.06787.
-
-Forests as ForestColl's XML: trees from their roots down, weights as whole numbers of chunks.
 """
 
 from __future__ import annotations

@@ -36,9 +36,6 @@ ROOTS = ("Algo", "trees")
 MOST_CHUNKS = 10**9
 """Of a tree."""
 
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Signs that no XML may have."""
-
 Route = tuple[str, ...]
 
 
@@ -121,11 +118,6 @@ def path_text(names: Route) -> str:
         If a name could not be told from two.
     """
     text = ",".join(names)
-    lost = _NOT_XML.search(text)
-    if lost is not None:
-        raise FormatError(
-            f"a device has the sign {lost[0]!r} in its name, which XML cannot hold; rename it"
-        )
     if _parted(text) != names:
         odd = next((each for each in names if _parted(each) != (each,)), names[0])
         raise FormatError(

@@ -1,7 +1,7 @@
 """JSON of MSCCL-tools and its kin: topologies, and plans in steps and rounds.
 
-SCCL's and TACCL's files are read too; `_msccl_file` says what they look like, `_msccl_cluster` what
-becomes of counts of links and of switches, `_msccl_plan` how steps become a schedule. A plan is
+SCCL's and TACCL's files are read too; `file` says what they look like, `cluster` what becomes
+of counts of links and of switches, `plan` how steps become a schedule. A plan is
 verified and replayed; one that breaks a rule is refused with the rule. The writer gives what
 MSCCL-tools can load, and a plan that it writes was read back and verified before.
 

@@ -12,7 +12,8 @@ Addresses of MSCCL-tools as chunks, and the collective that they are.
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 
 from ccl import text
 from ccl.collective import CHUNK_LIMIT, Chunk, Collective, CollectiveKind, custom, make_collective
@@ -88,9 +89,7 @@ def _counted(
         raise FormatError(
             f"at links: {joined:,} pairs of GPUs are joined; {MOST_CONNECTED:,} at most are read"
         )
-    fits: Callable[[bool], bool] | None = None
-    if sends:
-        fits = _Fits(file.links, sends)
+    fits = partial(_fits, file.links, sends) if sends else None
     by_row, how = direction(asked, [file.links], fits)
     told.assumed += how
     rows = file.links if by_row else turned(file.links)
@@ -109,30 +108,16 @@ def _counted(
     )
     limits = _switches(file, links, unit=unit, side=side, told=told)
     told.taken.append(
-        f"{text.count(side, 'GPU')}, {text.count(len(links), 'pair')} with {_many(rows)} links, "
-        f"{text.count(len(limits), 'switch limit')}"
+        f"{text.count(side, 'GPU')}, {text.count(len(links), 'pair')} with "
+        f"{sum(map(sum, rows)):,} links, {text.count(len(limits), 'switch limit')}"
     )
     devices = tuple(device("gpu", f"g{rank}") for rank in range(side))
     return Topology(file.name or "MSCCL topology", devices, links, limits)
 
 
-def _many(rows: list[list[int]]) -> str:
-    return f"{sum(map(sum, rows)):,}"
-
-
-class _Fits:
-    """Whether all sends go over links when rows are destinations, or when they are sources."""
-
-    def __init__(self, links: list[list[int]], sends: Pairs) -> None:
-        self.links = links
-        self.sends = sends
-
-    def __call__(self, by_row: bool) -> bool:
-        """Say it for one of the two."""
-        return all(
-            (self.links[dst][src] if by_row else self.links[src][dst]) > 0
-            for src, dst in self.sends
-        )
+def _fits(links: list[list[int]], sends: Pairs, by_row: bool) -> bool:
+    """Say whether all sends go over links when rows are destinations, or when they are sources."""
+    return all((links[dst][src] if by_row else links[src][dst]) > 0 for src, dst in sends)
 
 
 def _linked_right(links: list[list[int]], name: str, side: int) -> None:

@@ -32,6 +32,7 @@ from typing import Any, NamedTuple
 from ccl.errors import FormatError
 from ccl.serialization.text import decode_json
 from ccl.topology import Link, Topology, device
+from interchange.formats.fields import some
 
 MOST = 10_000_000
 """Largest number of a device, a chunk or an epoch."""
@@ -456,8 +457,8 @@ def able(output: Output, cluster: Cluster) -> Cluster:
             "wants nothing from it or for it (TE-CCL's NDv2 of 2 chassis marks GPU 0 so)"
         )
     if parting - turned:
-        some = sorted(parting - turned)
-        told.append(f"{_listed(some)} cop{'ies' if len(some) == 1 else 'y'}, as the flows need")
+        alone = sorted(parting - turned)
+        told.append(f"{some(alone)} cop{'ies' if len(alone) == 1 else 'y'}, as the flows need")
     made = replace(topology, devices=tuple(devices), declared=())
     return Cluster(made, names, tuple(told))
 
@@ -479,7 +480,3 @@ def _parting(output: Output) -> set[int]:
     found = {way[-1] for (_, _, way), ends in onward.items() if len(ends) > 1}
     stops = {number for (piece, number), many in left.items() if many > came[piece, number] > 0}
     return found | (stops - sources)
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")

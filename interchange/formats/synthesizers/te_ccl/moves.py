@@ -31,6 +31,7 @@ from operator import attrgetter
 from ccl.errors import FormatError
 from ccl.plans import Send
 from ccl.problem import Problem
+from ccl.text import count
 from ccl.topology import Link
 from interchange.formats.synthesizers.te_ccl.demand import Wanted
 from interchange.formats.synthesizers.te_ccl.file import Cluster, Hop, Output, Piece
@@ -437,7 +438,7 @@ class Rules:
         if dropped:
             longest = max(dropped, key=lambda link: link.alpha)
             told.append(
-                f"latencies of {_many(len(dropped), 'link')}, up to {longest.alpha:g} µs of "
+                f"latencies of {count(len(dropped), 'link')}, up to {longest.alpha:g} µs of "
                 f"{longest}, are below a tenth of an epoch and not counted in the file"
             )
         exits = {
@@ -450,7 +451,7 @@ class Rules:
         if exits:
             link = next(iter(exits.values()))
             told.append(
-                f"{_many(len(exits), 'link')} out of switches take longer than the file counts: "
+                f"{count(len(exits), 'link')} out of switches take longer than the file counts: "
                 f"{link} takes {self.spread(link)} epochs for a chunk"
             )
         return told + self._hurried(moves)
@@ -473,7 +474,7 @@ class Rules:
             left_at = f"chunk {left.chunk} leaves {left.src} in epoch {left.epoch}"
             came_by = f"sent there over {'->'.join(_stops(came))} in epoch {came.epoch}"
             told.append(
-                f"a rule is broken: {why} {_many(len(pairs), 'time')}: first, {left_at}, "
+                f"a rule is broken: {why} {count(len(pairs), 'time')}: first, {left_at}, "
                 f"{came_by}, which takes {self.delay(came)} epochs"
             )
         return told
@@ -486,7 +487,3 @@ def _stops(send: Send) -> tuple[str, ...]:
 def _leaves(send: Send, why: str) -> str:
     """Say that a chunk leaves before it arrived."""
     return f"epoch {send.epoch}: {send} leaves before it arrived; {why}"
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
