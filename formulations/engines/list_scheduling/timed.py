@@ -326,13 +326,8 @@ def in_epochs(
 
     epochs, horizon = place(
         (
-            transfers.src,
-            transfers.dst,
-            transfers.first,
-            transfers.link,
-            transfers.beta,
-            transfers.lead,
-            transfers.drag,
+            *(transfers.src, transfers.dst, transfers.first, transfers.link),
+            *(transfers.beta, transfers.lead, transfers.drag),
         ),
         (placed.transfer, placed.chunk, placed.group, lag, drags),
         (sizes, transfers.latency, transfers.slowest, meets),
