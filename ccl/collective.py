@@ -1,4 +1,4 @@
-"""Chunks and collectives: what has to be where at the end.
+"""Chunks and collectives: the data that has to be where at the end.
 
 A collective is its pre- and postcondition. `size` is the size of the whole buffer as nccl-tests
 defines it: the gathered vector of an all-gather, one rank's whole buffer of an all-to-all, the

@@ -1,4 +1,4 @@
-"""Degraded clusters: what is left of a cluster and its collective after losses, and links that lag.
+"""Degraded clusters: a cluster and its collective after losses, and links that lag.
 
 What is left of a cluster, and of a collective on it, when something fails.
 

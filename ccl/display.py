@@ -1,4 +1,4 @@
-"""How the nouns show themselves at the end of a notebook's cell.
+"""Display of the nouns at the end of a notebook's cell.
 
 Nothing here draws. Who can says so with an entry point of the group `GROUP`: a function of a noun
 that returns its MIME bundle, or None where it does not know the noun. `widgets` does; without it a

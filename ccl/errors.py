@@ -1,4 +1,4 @@
-"""Every error that Topoloom raises on purpose; its text is shown to the user unchanged.
+"""Errors that Topoloom raises on purpose; the user sees their text unchanged.
 
 A text is one sentence: where, what, the value with its unit, what would be right. Anything else
 that is raised is a bug and is shown and logged as one.

@@ -1,4 +1,4 @@
-"""Where devices stand on a drawing that nobody has arranged yet.
+"""Default layout of a drawing that nobody has arranged yet.
 
 Positions are centres in pixels, y down. They are not part of a topology: equal topologies may be
 drawn differently, and what a user has dragged stays where it is.
@@ -516,7 +516,7 @@ def _cluster(graph: Graph, hosts: dict[str, str | None]) -> Places:
 
 
 def _all_meet(graph: Graph, members: list[list[str]]) -> bool:
-    """Whether links join every two of the hosts."""
+    """Return whether links join every two of the hosts."""
     home = {name: i for i, names in enumerate(members) for name in names}
     pairs = {(home[a], home[b]) for a in graph.names for b in graph.near[a] if home[a] != home[b]}
     return len(pairs) == len(members) * (len(members) - 1)

@@ -1,4 +1,4 @@
-"""A collective on a topology: the problem that a formulation solves.
+"""Problem: a collective on a topology, which a formulation solves.
 
 Times in which links have less bandwidth: maintenance, other jobs, a link that is down.
 

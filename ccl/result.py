@@ -1,4 +1,4 @@
-"""What a solve hands over: a plan that was verified and replayed, and how good it is.
+"""Result of a solve: a plan that was verified and replayed, and its quality.
 
 Three questions are kept apart: why it stopped (`Stop`), whether the plan is proved optimal, and
 among which plans (`Status`), and what proves it (`Result.bound` and `Result.whole_bound`, which
@@ -373,7 +373,7 @@ def verdict_of(status: Status, *, gap: float, chunk: float) -> str:
 
 
 def keeps_chunks(plan: Plan) -> bool:
-    """Say whether a plan sends every chunk whole, so that bounds on such plans are about it."""
+    """Return whether a plan sends every chunk whole, so that bounds on such plans are about it."""
     return isinstance(plan, Schedule) and all(send.fraction >= 1 for send in plan.sends)
 
 

@@ -1,4 +1,4 @@
-"""Where every byte is at every moment: what a plan becomes when it is replayed.
+"""Timeline: where every byte is at every moment of a replayed plan.
 
 Why each transfer of a replay started when it did, and which chain of them makes the makespan.
 
@@ -370,7 +370,7 @@ class _Limits:
         return bool(self._left)
 
     def on(self, transfer: Transfer) -> bool:
-        """Say whether the link of a transfer is under one."""
+        """Return whether the link of a transfer is under one."""
         return self._timeline.place(transfer.src, transfer.dst) in self._of
 
     def last_left(self, transfer: Transfer, moment: float) -> int | None:

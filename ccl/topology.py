@@ -87,7 +87,7 @@ Declared = Interchange | Permutation
 
 
 def declares_interchanges_only(declared: Declared) -> bool:
-    """Whether nothing but interchanges is declared, so that it is known what fixes a device."""
+    """Return whether only interchanges are declared, so that it is known what fixes a device."""
     return isinstance(declared, Interchange) and all(
         map(declares_interchanges_only, declared.inner)
     )
@@ -463,7 +463,7 @@ def _no_twins(what: str, names: list[str]) -> None:
 
 
 def _far(given: Link | SharedLimit) -> str:
-    """Say that a bandwidth is positive and no use all the same, if it is."""
+    """Return the message that a bandwidth is positive and no use all the same, if it is."""
     positive = 0 < given.bandwidth < math.inf
     return f"; give {LEAST:g} to {MOST:g} GB/s" if positive else ""
 

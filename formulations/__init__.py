@@ -1,4 +1,4 @@
-"""How a schedule is found and how a bound is proved.
+"""Formulations: methods that find a schedule and prove a bound.
 
 >>> from formulations import solve
 >>> from gallery import open_cluster

@@ -1,4 +1,4 @@
-"""What the modules of the gallery share: numbered GPUs, stars, networks between hosts."""
+"""Building blocks of the gallery: numbered GPUs, stars, networks between hosts."""
 
 from __future__ import annotations
 

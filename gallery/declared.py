@@ -1,4 +1,4 @@
-"""What builders declare of the symmetry of their clusters; `ccl.symmetry` checks it on use."""
+"""Declared symmetry of the gallery's clusters; `ccl.symmetry` checks it on use."""
 
 from __future__ import annotations
 

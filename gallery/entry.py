@@ -1,4 +1,4 @@
-"""What the gallery says about a cluster: where it comes from and what each figure rests on."""
+"""Entry of the gallery: the source of a cluster, and what each figure rests on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What others published for a cluster of the gallery: times to set beside one's own.
+"""Published times for clusters of the gallery, to set beside one's own.
 
 Each stands for one cluster, collective and size, and only where all three are the same is it a
 comparison. Published times are not replays: epochs of a model times their duration, or what a

@@ -1,4 +1,4 @@
-"""Networks drawn by chance: nothing about them is regular, so nothing can lean on it."""
+"""Random networks: nothing about them is regular, so nothing can lean on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which cluster of the gallery a topology is, so that code and files can say it by name.
+"""Recognition of a gallery cluster in a topology, so that code and files can name it.
 
 A name is given only where opening it makes an equal topology. Sizes are looked for among the
 numbers of the topology's own name and counts, figures among those of its links; an edited cluster

@@ -1,4 +1,4 @@
-"""What differs between two plans of one problem, whoever found them.
+"""Difference of two plans of one problem, whoever found them.
 
 Plans are compared by what they bring between devices that store: a chunk, from where to where, over
 which switches, and when. So a schedule can be compared with a forest, whose parts count together.

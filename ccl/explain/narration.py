@@ -246,7 +246,7 @@ class Breakdown:
         return self.text()
 
     def text(self) -> str:
-        """Say the parts in one line, those that are nothing left out."""
+        """Describe the parts in one line, without those that are nothing."""
         least = _NOTHING * self.total
         parts = [f"bytes {number(self.sending)} µs"]
         if self.latency > least:
@@ -333,7 +333,7 @@ class _Parts:
 
 
 def _brings(own: Transfer, later: Transfer) -> bool:
-    """Say whether a transfer brings what a later one sends, rather than leaves its link."""
+    """Return whether a transfer brings what a later one sends, rather than leaves its link."""
     return own.dst == later.src and own.chunk == later.chunk
 
 

@@ -63,7 +63,7 @@ def path_of(described: PlanReport, chunk: int, those: Sequence[int]) -> list[str
 
 
 def _arrivals(described: PlanReport, chunk: int) -> list[str]:
-    """Say when each destination has a chunk: all of it, and of a sum every part."""
+    """Describe when each destination has a chunk: all of it, and of a sum every part."""
     item, ranks = described.problem.collective.chunks[chunk], described.problem.topology.ranks
     ends: defaultdict[str, list[float]] = defaultdict(list)
     parted = item.reduced
@@ -92,7 +92,7 @@ def sends(described: PlanReport, those: Sequence[int]) -> list[str]:
 
 
 def _whole_path(described: PlanReport, those: Sequence[int]) -> bool:
-    """Say whether all of some transfers carry whole chunks."""
+    """Return whether all of some transfers carry whole chunks."""
     every = (described.transfers[i] for i in those)
     return all(each.nbytes >= described.sizes[each.chunk] * (1 - 1e-9) for each in every)
 
@@ -500,7 +500,7 @@ def _crossing(described: PlanReport, i: int) -> tuple[int, str, str]:
 
 
 def _waits(described: PlanReport) -> list[str]:
-    """Say how many transfers waited for what, and how long in all."""
+    """Count how many transfers waited for what, and how long in all."""
     counts = Counter(cause.reason for cause in described.causes)
     lines = ["Why they start when they do:"]
     for reason in Reason:

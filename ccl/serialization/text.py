@@ -134,7 +134,7 @@ def decode_json(content: bytes | str, shape: Any) -> Any:
 
 
 def describe_misfit(error: msgspec.ValidationError) -> str:
-    """Say where a value is not of its shape and what would be right."""
+    """Describe where a value is not of its shape and what would be right."""
     wrong, _, place = str(error).partition(" - at `$")
     place = place.rstrip("`").lstrip(".")
     wrong = _TYPES.sub(_in_words, wrong[:1].lower() + wrong[1:])

@@ -133,7 +133,7 @@ class _Inflow:
         ]
 
     def all_came(self) -> bool:
-        """Say whether no more bytes come."""
+        """Return whether no more bytes come."""
         return all(self._all)
 
     def _run(self, now: float) -> None:
@@ -377,7 +377,7 @@ class Engine:
         ]
 
     def _sent(self, i: int) -> bool:
-        """Say whether next to nothing of a job with a rate of its own is left."""
+        """Return whether next to nothing of a job with a rate of its own is left."""
         return self._left[i] <= _LEFT * self._jobs[i].nbytes
 
     def _speed(self, link: int, now: float) -> float:

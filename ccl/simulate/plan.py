@@ -1,4 +1,4 @@
-"""What a schedule says about order: when it means each send to go, and what each waits for.
+"""Order in a schedule: the time of each send, and what each send waits for.
 
 The replay keeps this and forgets the epochs. A send waits for
 

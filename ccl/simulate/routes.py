@@ -1,4 +1,4 @@
-"""The links that a transmission crosses: of one send, or of several that part or run together.
+"""Links that a transmission crosses: of one send, or of several that part or run together.
 
 `ccl.plans` says which sends of an epoch cross links together. They are found here by laying
 their paths into one another, device by device from the end that they share.
@@ -286,7 +286,7 @@ def _groups(
 
 
 def _is_tree(routes: Sequence[Route], able: set[str]) -> bool:
-    """Say whether routes from one device branch where they may and meet nowhere again."""
+    """Return whether routes from one device branch where they may and meet nowhere again."""
     root: _Node = {}
     for route in routes:
         node = root

@@ -136,7 +136,7 @@ def _pairs(
 
 
 def _plain(between: np.ndarray, label: np.ndarray) -> np.ndarray:
-    """Whether a pair has the most frequent label of its pair of colours."""
+    """Return whether a pair has the most frequent label of its pair of colours."""
     both = np.stack([between, label], axis=1)
     rows, which, counts = np.unique(both, axis=0, return_inverse=True, return_counts=True)
     order = np.lexsort((counts, rows[:, 0]))
@@ -254,7 +254,7 @@ class _Scene:
         self._alpha = np.fromiter((each.alpha for each in topology.links), np.float64, many)
 
     def too_large(self) -> str:
-        """Say why BLISS would take too long, or nothing."""
+        """Explain why BLISS would take too long, or nothing."""
         found = (
             (self.many + len(self._extra), MOST_DEVICES, "devices, hosts and kinds of chunks"),
             (len(self._shape.src), MOST_LINKS, "links, those of chunks included"),

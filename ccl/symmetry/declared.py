@@ -122,7 +122,7 @@ def _told_apart(
 
 
 def _twins(shape: Shape, colours: np.ndarray) -> np.ndarray:
-    """Whether all devices of a class have the same neighbours, shape (classes,)."""
+    """Return whether all devices of a class have the same neighbours, shape (classes,)."""
     around = neighbours(shape)
     classes = int(colours.max()) + 1
     least = np.full(classes, np.iinfo(np.uint64).max, dtype=np.uint64)
@@ -226,7 +226,7 @@ def _known(declared: Iterable[Declared], place: dict[str, int]) -> Iterator[_Kno
 
 
 def _complete(declared: Declared, known: _Known) -> bool:
-    """Whether no name was missing."""
+    """Return whether no name was missing."""
     if isinstance(declared, Interchange) and isinstance(known, _Blocks):
         inner = all(map(_complete, declared.inner, known.inner))
         return inner and len(known.table) == len(declared.blocks)

@@ -97,7 +97,7 @@ class Shape:
         return moved, links
 
     def _limits_kept(self, moved: np.ndarray, images: np.ndarray) -> bool:
-        """Whether each limit goes to one of its kind: sets are matched by sums, then compared."""
+        """Test that each limit goes to one of its kind: match sets by sums, then compare."""
         if not len(self.limit):
             return True
         links = np.arange(len(self.src))
@@ -469,7 +469,7 @@ class _Ranks:
         return image if self.shape.moves(image) is not None else None
 
     def stays(self, images: np.ndarray) -> bool:
-        """Whether any of the permutations leaves a link where it is."""
+        """Return whether any of the permutations leaves a link where it is."""
         same = images == np.arange(images.shape[1])
         return bool((same[:, self.shape.src] & same[:, self.shape.dst]).any())
 

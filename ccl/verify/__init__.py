@@ -1,4 +1,4 @@
-"""Whether a plan does what it promises: it follows the data, never the solver's arithmetic.
+"""Verification of a plan: it follows the data, never the solver's arithmetic.
 
 Nothing here is shared with a formulation or with the replay (`ccl.simulate`), so that a mistake
 there cannot hide here.

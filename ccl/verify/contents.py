@@ -1,4 +1,4 @@
-"""What devices hold of a chunk, and what a send of it carries: three kinds of chunks.
+"""Contents of devices and of sends: three kinds of chunks.
 
 A whole chunk is there or not. A chunk sent in parts is an amount between 0 and 1, as in a fluid.
 A reduced chunk is the set of ranks whose contributions have been added up, as bits of a number.
@@ -43,7 +43,7 @@ class Possession(Protocol):
         """
 
     def missing(self, number: int, rank: int) -> str | None:
-        """Say what a destination lacks at the end, or None."""
+        """Describe what a destination lacks at the end, or None."""
 
 
 def broken_rule(timed: Timed, device: Device, what: str, *, arrived: bool = False) -> ScheduleError:
@@ -108,7 +108,7 @@ class Whole:
         return [1] * len(leaving)
 
     def missing(self, number: int, rank: int) -> str | None:
-        """Say where it is not."""
+        """Describe where it is not."""
         place = number, self._ranks[rank]
         if place in self._got and place not in self._left:
             return None
@@ -160,7 +160,7 @@ class Parts:
         return leaves
 
     def missing(self, number: int, rank: int) -> str | None:
-        """Say how much is there."""
+        """Describe how much is there."""
         have = self._amount[number, self._ranks[rank]]
         if have >= 1 - TOLERANCE:
             return None
@@ -236,7 +236,7 @@ class Sums:
         return total
 
     def missing(self, number: int, rank: int) -> str | None:
-        """Say whose contribution is not there."""
+        """Describe whose contribution is not there."""
         lacks = _all(self._chunks[number]) & ~self._sum[number, self._ranks[rank]]
         if not lacks:
             return None

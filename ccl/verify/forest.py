@@ -1,4 +1,4 @@
-"""Whether the trees of a forest take every shard where it must go, each share once.
+"""Verification of a forest: its trees take every shard where it must go, each share once.
 
 Whether a flow takes every chunk from its holder to its destination.
 

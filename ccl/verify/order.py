@@ -1,4 +1,4 @@
-"""The sends of a schedule in the order of their epochs, and whether their paths exist.
+"""Order of the sends of a schedule by epochs, and the existence of their paths.
 
 Which sends of a schedule cross their links together: multicasts, and sums along paths.
 
@@ -110,7 +110,7 @@ def check_paths(problem: Problem, schedule: Schedule, order: Order) -> None:
 
 
 def _broken_path(topology: Topology, route: Route) -> tuple[str, str] | None:
-    """Say where and why some devices are not a path, or None."""
+    """Describe where and why some devices are not a path, or None."""
     links = list(pairwise(route))
     for src, dst in links:
         if (src, dst) not in topology.link_index:
@@ -205,7 +205,7 @@ def _alike(
 
 
 def _branches(members: Sequence[Route], able: set[str]) -> bool:
-    """Test whether paths from one end are a tree that branches only at devices that are able."""
+    """Return whether paths from one end are a tree that branches only at devices that are able."""
     before: dict[tuple[str, str], tuple[str, str] | None] = {}
     onward: dict[tuple[str, str], set[str]] = {}
     for path in members:

@@ -1,4 +1,4 @@
-"""The rules of a schedule, one after the other in time."""
+"""Rules of a schedule, one after the other in time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a replay obeys the laws of links: one send at a time, bandwidth, limits, causality."""
+"""Verification of a replay: one send at a time, bandwidth, limits, causality."""
 
 from __future__ import annotations
 

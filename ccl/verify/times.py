@@ -1,4 +1,4 @@
-"""When each send of a schedule starts and arrives, and whether links and limits can carry it.
+"""Times of a schedule: starts and arrivals of sends, and loads of links and limits.
 
 The times are those that `ccl.plans` defines. Over a link under a shared limit that binds (it
 is below the sum of its links) a link cannot count on its full bandwidth, so there the bytes of a
@@ -390,5 +390,5 @@ class Clock:
 
 
 def _arrival(stay: Stay) -> float:
-    """µs until the last byte has crossed a link, latency included."""
+    """Return the µs until the last byte has crossed a link, latency included."""
     return stay.lead + stay.until + stay.link.alpha

@@ -1,4 +1,4 @@
-"""The best steady state of a problem, proved, while somebody draws.
+"""Best steady state of a problem, proved, while somebody draws.
 
 The first of these proofs that applies:
 
@@ -105,7 +105,7 @@ def optimum(problem: Problem) -> Optimum:
 
 
 def priceable(problem: Problem) -> bool:
-    """Test whether bandwidth sensitivity (`formulations.analyses.sensitivity`) is quick enough.
+    """Return whether bandwidth sensitivity (`formulations.analyses.sensitivity`) is quick enough.
 
     It is where cuts decide, or the orbit linear program is small.
     """
@@ -115,12 +115,12 @@ def priceable(problem: Problem) -> bool:
 
 
 def programmable(problem: Problem) -> bool:
-    """Whether the orbit linear program is so small that it can be waited for."""
+    """Return whether the orbit linear program is so small that it can be waited for."""
     return steady_state.refusal(problem) is None and _work(problem) <= WORK
 
 
 def _moves(chunk: Chunk) -> bool:
-    """Whether anything of a chunk has to go anywhere."""
+    """Return whether anything of a chunk has to go anywhere."""
     adds = chunk.reduced and len(chunk.holders) > 1
     return adds or not set(chunk.destinations) <= set(chunk.holders)
 

@@ -1,4 +1,4 @@
-"""How many chunks a shard is cut into, as a decision: more of them overlap, and cost latency.
+"""Number of chunks per shard as a decision: more of them overlap, and cost latency.
 
 A plan is solved for each count. Each has a bound of its own, as plans of whole chunks are bound by
 the chunk. Counts are compared by a bound that holds for all of them: it allows chunks to be split

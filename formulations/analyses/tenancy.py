@@ -1,4 +1,4 @@
-"""Several tenants on one cluster: who orders them by priority, and how each of them fares.
+"""Tenants that share a cluster: methods that order them by priority, and the time of each.
 
 Reference: TE-CCL (SIGCOMM 2024), section 5: the demands of all tenants are added up, and their
 priorities weigh in the objective.
@@ -105,7 +105,7 @@ def tenant_times(result: Result) -> tuple[TenantTime, ...]:
 
 
 def _whole(plan: Plan) -> bool:
-    """Whether a plan sends every chunk whole."""
+    """Return whether a plan sends every chunk whole."""
     return isinstance(plan, Schedule) and all(each.fraction == 1 for each in plan.sends)
 
 

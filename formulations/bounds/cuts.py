@@ -1,4 +1,4 @@
-"""Cuts: what must leave a set of devices takes at least its bytes over the bandwidth that leaves.
+"""Cut bounds: the bytes that must leave a set of devices over the bandwidth that leaves it.
 
 Let S be a set of devices, D its demand in bytes (`formulations.bounds.demand`), and e = (u, v) a
 link that leaves S. A byte that crosses e and is of use
@@ -285,7 +285,7 @@ def kind_of(network: Network, inside: Mask) -> BoundKind:
 
 
 def passed(network: Network, inside: Mask) -> str:
-    """Say how a set of devices is left: out of it, or into the rest where that is smaller."""
+    """Describe how a set of devices is left: out of it, or into the rest where that is smaller."""
     if inside.sum() <= (~inside).sum():
         return f"out of {side(network, inside)}"
     return f"into {side(network, ~inside)}"

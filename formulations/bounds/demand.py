@@ -1,4 +1,4 @@
-"""What must cross a set of devices, whatever the plan: the demand that all cut bounds count.
+"""Demand across a set of devices, whatever the plan: the bytes that all cut bounds count.
 
 Let S be a set of devices. A chunk must leave S when
 

@@ -1,4 +1,4 @@
-"""What prices of links prove about chunks with one holder and one destination, not reduced.
+"""Price bounds for chunks with one holder and one destination, not reduced.
 
 Any plan sends each byte of such a chunk along some path. With prices p(e) >= 0 on links and
 q(L) >= 0 on shared limits, let P(e) be p(e) plus the prices of the limits that count e, and

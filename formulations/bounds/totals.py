@@ -1,4 +1,4 @@
-"""What all GPUs, or all hosts, must send or take in together.
+"""Bounds on the total that all GPUs, or all hosts, must send or receive.
 
 Let G1 ... Gk be disjoint sets of devices with all GPUs among them: the GPUs one by one, or hosts.
 Look at one byte of a chunk.

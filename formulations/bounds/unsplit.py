@@ -1,4 +1,4 @@
-"""What plans that never split a chunk cannot beat: which cuts, pairs of cuts and groups are tried.
+"""Bounds on plans that never split a chunk, from cuts, pairs of cuts and groups.
 
 Any choice gives a bound, so on large clusters one cut of each class is enough
 (`formulations.bounds.unsplit`), and collectives with too many chunks are left to other bounds.
@@ -339,7 +339,7 @@ class _Search:
         return Bound(best, "stages", described, what, whole_chunks=True)
 
     def _description(self, inner: Mask, outer: Mask | None, *, backwards: bool) -> str:
-        """Say what chunks have to pass, in the order of time."""
+        """Describe what chunks have to pass, in the order of time."""
         if outer is None:
             near = side(self.network, ~inner)
             if backwards:

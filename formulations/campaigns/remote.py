@@ -258,7 +258,7 @@ class RemoteJob:
         self._send()
 
     def _waiting(self) -> Iterator[Progress]:
-        """Say why nothing has begun."""
+        """Explain why nothing has begun."""
         if not self._begun:
             yield from self._say(BUSY if self._client.nthreads() else NOBODY)
 

@@ -1,1 +1,1 @@
-"""What every formulation shares: the registry, a run with its limits, the portfolio, windows."""
+"""Foundations of every formulation: the registry, a run with its limits, refusals, objectives."""

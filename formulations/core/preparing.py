@@ -1,4 +1,4 @@
-"""Compiling the searches, once: in a process of its own, announced, and outside every limit.
+"""Compilation of the searches, once: in a process of its own, announced, outside every limit.
 
 The searches (`formulations.engines.kernels`) are compiled by numba when a machine first calls them,
 which takes a minute and more, and are cached beside their sources or in ``NUMBA_CACHE_DIR``.
@@ -103,12 +103,12 @@ def interpreted() -> Iterator[None]:
 
 
 def interpreting() -> bool:
-    """Whether the searches are called as they are written."""
+    """Return whether the searches are called as they are written."""
     return _INTERPRETED.get()
 
 
 def ready() -> bool:
-    """Whether the searches are compiled."""
+    """Return whether the searches are compiled."""
     if not _STATE.ready and not _STATE.here:
         _STATE.ready = _stamp().exists()
     return _STATE.ready or _STATE.here
@@ -178,7 +178,7 @@ def excused(begun: float) -> float:
 
 @contextmanager
 def alone() -> Iterator[bool]:
-    """Test whether this process is the one that prepares; it is until the block ends."""
+    """Return whether this process is the one that prepares; it is until the block ends."""
     path = _file("lock")
     mine = f"{os.getpid()} {psutil.Process().create_time()}"
     if at_work():
@@ -199,7 +199,7 @@ def alone() -> Iterator[bool]:
 
 
 def at_work() -> bool:
-    """Whether a process of this machine is preparing."""
+    """Return whether a process of this machine is preparing."""
     try:
         pid, created = _file("lock").read_text("ascii").split()
         return psutil.Process(int(pid)).create_time() == float(created)

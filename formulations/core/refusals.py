@@ -1,4 +1,4 @@
-"""What several formulations refuse, in the same words.
+"""Refusals that several formulations share.
 
 Shared limits that bind, and how slow they make links.
 """
@@ -22,7 +22,7 @@ def numbers(topology: Topology, limit: SharedLimit) -> list[int]:
 
 
 def betas(topology: Topology) -> np.ndarray:
-    """µs per byte of each link, of the tightest shared limit that it is under where that is more.
+    """Return the µs per byte of each link, or of its tightest shared limit where that is more.
 
     Shape (links,).
     """
@@ -38,7 +38,7 @@ SEEN = 1e-6
 
 
 def no_stores(problem: Problem) -> str | None:
-    """Say which device keeps less than a formulation counts on: everything, and copies of it."""
+    """Return which device keeps less than a formulation counts on: everything, and copies of it."""
     for device in problem.topology.devices:
         if device.buffer_bytes is not None:
             return f"{device.name} has a limited buffer, and here buffers are unlimited"
@@ -48,7 +48,7 @@ def no_stores(problem: Problem) -> str | None:
 
 
 def no_sums(problem: Problem) -> str | None:
-    """Say which GPU cannot add up, where something is added up."""
+    """Return which GPU cannot add up, where something is added up."""
     for device in problem.topology.devices:
         if problem.collective.reduces and device.kind == "gpu" and not device.reduces:
             return f"{device.name} cannot reduce, and here every GPU adds up what it receives"
@@ -56,7 +56,7 @@ def no_sums(problem: Problem) -> str | None:
 
 
 def no_crumbs(problem: Problem) -> str | None:
-    """Say that one amount is so small beside another that a linear program would lose it."""
+    """State that one amount is so small beside another that a linear program would lose it."""
     chunks = problem.collective.chunks
     if len({each.size for each in chunks}) == 1:
         return None
@@ -74,7 +74,7 @@ def no_crumbs(problem: Problem) -> str | None:
 
 
 def no_limits(problem: Problem) -> str | None:
-    """Say which shared limit binds, with its GB/s and those of its links."""
+    """Return which shared limit binds, with its GB/s and those of its links."""
     for limit in binding_limits(problem.topology):
         together = sum(problem.topology.link(*ends).bandwidth for ends in limit.links)
         return (

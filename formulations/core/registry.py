@@ -1,4 +1,4 @@
-"""What a formulation is, and where all of them are found.
+"""Registry of formulations, and the contract of each.
 
 Every module in `formulations.models` and `formulations.schedules` that has a ``FORMULATION`` is
 one. Modules are imported when they are first needed, and import their solver when they run.
@@ -144,12 +144,12 @@ class Formulation:
         return self.searched_by or SOLVERS[self.model]
 
     def keeps_chunks(self, problem: Problem) -> bool:
-        """Test whether its plans of `problem` never split a chunk."""
+        """Return whether its plans of `problem` never split a chunk."""
         whole = self.whole_chunks
         return whole if isinstance(whole, bool) else whole(problem)
 
     def why_not(self, problem: Problem) -> str | None:
-        """Say in words why it cannot take `problem`, or None if it can."""
+        """Explain why it cannot take `problem`, or None if it can."""
         kind = problem.collective.kind
         if kind not in self.collectives:
             supported = enumerate_words(sorted(self.collectives), len(self.collectives))

@@ -1,4 +1,4 @@
-"""One run of a formulation: its limits, its reports, the best result so far.
+"""Run of a formulation: its limits, its reports, the best result so far.
 
 A formulation offers every plan that it finds; an offer is verified and replayed, stored if it is
 better than the best so far, and reported. So a limit or a cancel never loses a plan.

@@ -1,4 +1,4 @@
-"""What plans are compared by where priorities count: µs of the replay, weighted.
+"""Weighted objectives of plans with priorities: µs of the replay, weighted.
 
 Reference: TE-CCL (SIGCOMM 2024), section 5, on priorities across tenants.
 """
@@ -11,7 +11,7 @@ from ccl.timeline import finish_times
 
 
 def prioritised(problem: Problem) -> bool:
-    """Whether any two of its chunks have different priorities."""
+    """Return whether any two of its chunks have different priorities."""
     return len({chunk.priority for chunk in problem.collective.chunks}) > 1
 
 
@@ -24,14 +24,14 @@ def tenant_priorities(problem: Problem) -> dict[str, float]:
 
 
 def weighted_finish(result: Result) -> float:
-    """µs at which each tenant has all it wants, times its largest priority, added up."""
+    """Return the µs at which each tenant has all it wants, times its largest priority, added up."""
     weight = tenant_priorities(result.problem)
     finish = finish_times(result.problem, result.timeline)
     return sum(weight[tenant] * time for tenant, time in finish.items())
 
 
 def weighted_arrivals(result: Result) -> float:
-    """µs of every arrival where a chunk is wanted, times priority and share of it, added up."""
+    """Add up the µs of every arrival at a destination, times priority and share of the chunk."""
     ranks, chunks = result.problem.topology.ranks, result.problem.collective.chunks
     wanted = [{ranks[rank] for rank in chunk.destinations} for chunk in chunks]
     return sum(

@@ -31,7 +31,7 @@ Search = Callable[[Run, Any], Stop]
 
 
 def irreversible(problem: Problem) -> str | None:
-    """Say why a reduction cannot be found as a time reversal, or None."""
+    """Explain why a reduction cannot be found as a time reversal, or None."""
     if not problem.collective.reduces:
         return None
     for device in problem.topology.devices:
@@ -183,7 +183,7 @@ def _both(
 
 
 def _joint_stop(first: Stop, second: Stop) -> Stop:
-    """Say why two halves stopped: both solved is no proof of the whole."""
+    """Explain why two halves stopped: both solved is no proof of the whole."""
     solved = (Stop.PROVED, Stop.MODEL_OPTIMAL)
     unsolved = [stop for stop in (first, second) if stop not in solved]
     return unsolved[0] if unsolved else Stop.MODEL_OPTIMAL

@@ -263,7 +263,7 @@ def in_steps(graph: FluidGraph, steps: int) -> FluidGraph:
 
 
 def balanced(topology: Topology, names: set[str], *, classes: np.ndarray | None = None) -> bool:
-    """Whether devices let out as much as in, over the links of each class where there are any."""
+    """Test that devices let out as much as in, over the links of each class if there are any."""
     inside = np.array([each.name in names for each in topology.devices])
     src, dst = topology.ends
     bandwidth = np.fromiter((each.bandwidth for each in topology.links), float, len(src))
@@ -365,7 +365,7 @@ def demands_of(problem: Problem) -> Demands:
 
 
 def only_pairs(problem: Problem) -> bool:
-    """Test whether the data has one source and one goal, as `Demands.only_pairs` of it says."""
+    """Return whether the data has one source and one goal, as `Demands.only_pairs` of it says."""
     return all(
         len(each.holders) == len(each.destinations) == 1
         or (not each.reduced and len(_group(each.holders, each.destinations)[1]) <= 1)
@@ -380,7 +380,7 @@ def moving(problem: Problem) -> list[Chunk]:
 
 
 def refusal(problem: Problem) -> str | None:
-    """Say in words which chunk no group can hold, or None."""
+    """Describe which chunk no group can hold, or None."""
     ranks = problem.topology.ranks
     every = len(ranks)
     for number, chunk in enumerate(problem.collective.chunks):

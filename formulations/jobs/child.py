@@ -1,4 +1,4 @@
-"""Another Python process of ours, spoken to in lines of JSON.
+"""Child process of ours, spoken to in lines of JSON.
 
 It dies with its parent: it ends when the pipe that its requests come through is closed,
 whoever closes it. What it may take is limited (`formulations.jobs.child`), so that it
@@ -170,7 +170,7 @@ class ResourceLimits:
         self._left.set()
 
     def meant(self, code: int) -> bool:
-        """Whether an end with this exit code, without words, was for want of memory."""
+        """Return whether an end with this exit code, without words, was for want of memory."""
         ended = code in {-signal.SIGABRT, -signal.SIGKILL, -signal.SIGSEGV, -signal.SIGBUS}
         return self.broken or (ended and self.most > SHARE * self.memory)
 
@@ -203,7 +203,7 @@ def checked(memory: float | None) -> float:
 
 
 def needed(what: str, memory: float | None) -> str:
-    """Say that a process needed more memory than it may have."""
+    """Return the message that a process needed more memory than it may have."""
     limit = "it may have" if memory is None else f"the {memory / 1e9:.3g} GB it may have"
     return (
         f"{what} needed more memory than {limit}; use longer epochs or fewer chunks, or raise the "
@@ -212,7 +212,7 @@ def needed(what: str, memory: float | None) -> str:
 
 
 def refused(lines: Sequence[str]) -> bool:
-    """Whether the last lines that a process wrote say that it was refused memory."""
+    """Return whether the last lines that a process wrote say that it was refused memory."""
     return any(word in line for line in lines[-3:] for word in SAID)
 
 

@@ -1,4 +1,4 @@
-"""A solve in a child process that speaks JSON lines and dies with its parent.
+"""Solve job: a child process that speaks JSON lines and dies with its parent.
 
 The parent writes one line, the request, and keeps the pipe open: when it closes, because the
 parent closed it or is gone, the child ends at once, whatever its solver is doing. The child

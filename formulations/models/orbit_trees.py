@@ -85,7 +85,7 @@ class Options:
 
 
 def refuses(problem: Problem) -> str | None:
-    """Say why no forest is sought, or None."""
+    """Explain why no forest is sought, or None."""
     from formulations.engines.tree_columns.task import refusal  # noqa: PLC0415  it loads numba
 
     return refusal(problem)

@@ -133,7 +133,7 @@ def refuses(problem: Problem) -> str | None:
 
 
 def _too_small(problem: Problem) -> str | None:
-    """Say which buffer cannot take what is in it at the beginning or at the end."""
+    """Return which buffer cannot take what is in it at the beginning or at the end."""
     topology, chunks = problem.topology, problem.collective.chunks
     for when, ends in (
         ("at the start", [chunk.holders[0] for chunk in chunks]),

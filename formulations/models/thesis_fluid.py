@@ -165,7 +165,7 @@ def run(run: Run, options: Options) -> Result:
 
 
 def _of_pairs(problem: Problem) -> bool:
-    """Test whether every chunk goes from one rank to one, so that the plan is a flow."""
+    """Return whether every chunk goes from one rank to one, so that the plan is a flow."""
     return all(len(each.destinations) == 1 and not each.reduced for each in moving(problem))
 
 
@@ -204,7 +204,7 @@ def _solved(run: Run, options: Options, *, pairs: bool) -> FluidSolution:
 
 
 def _labelled(problem: Problem, options: Options) -> bool:
-    """Test whether the whole program has labels."""
+    """Return whether the whole program has labels."""
     if options.model != "best":
         return options.model == "labels"
     from formulations.engines.fluid_lp.multicast import variables  # noqa: PLC0415  it loads the solver

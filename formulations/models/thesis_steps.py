@@ -226,7 +226,7 @@ def _least(run: Run, hops: Arcs) -> int:
 
 
 def _check(run: Run, options: Options, hops: Arcs) -> None:
-    """Say why a number of steps is too small before a solver has to find out.
+    """Explain why a number of steps is too small before a solver has to find out.
 
     Raises
     ------
@@ -240,7 +240,7 @@ def _check(run: Run, options: Options, hops: Arcs) -> None:
 
 
 def _ruled_out(run: Run, hops: Arcs, steps: int) -> str:
-    """Say that the solver proved a number of steps too small."""
+    """Return the message that the solver proved a number of steps too small."""
     least, duration = _need(run, hops).many, hops.grid.epoch_duration
     return proved_short(steps, least, unit="step", each=duration)
 

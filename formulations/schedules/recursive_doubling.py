@@ -62,7 +62,7 @@ def refuses(problem: Problem) -> str | None:
 
 
 def _apart(problem: Problem) -> str | None:
-    """Say which partners no path without a GPU joins."""
+    """Return which partners no path without a GPU joins."""
     ranks = problem.topology.ranks
     order = _order(problem)
     paths = reachability(problem.topology)

@@ -89,7 +89,7 @@ def refuses(problem: Problem) -> str | None:
 
 
 def _no_relay(problem: Problem) -> str | None:
-    """Say which chunk cannot reach a destination over those that want it, or None.
+    """Return which chunk cannot reach a destination over those that want it, or None.
 
     Devices that cannot store are crossed; ones that store and want nothing pass nothing on.
     """

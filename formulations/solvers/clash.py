@@ -1,4 +1,4 @@
-"""Two solvers that cannot share a process, and what is done about it.
+"""Clash of two solvers that cannot share a process, and its remedy.
 
 The wheels of OR-tools and of HiGHS each carry a library called libhighs.so.1, in versions that
 differ. The loader knows libraries by that name, so a process has the one that came first, and
@@ -19,7 +19,7 @@ OUT = (
 
 
 def shut_out() -> bool:
-    """Whether HiGHS can no longer be loaded here, as OR-tools' library has taken its name."""
+    """Test if HiGHS can no longer be loaded here, as OR-tools' library has taken its name."""
     if "highspy" in sys.modules:
         return False
     loaded = (file_of(name) for name in list(sys.modules) if name.startswith("ortools."))

@@ -1,4 +1,4 @@
-"""The only place that calls a solver: names, limits, progress, statuses.
+"""Solver interface, the only place that calls a solver: names, limits, progress, statuses.
 
 Models are CVXPY problems with few large sparse rows. Of its backends for compiling, SciPy's takes
 least on them: 0.02 s for an integer program of 30,000 nonzeros and 1.2 s for one of 1.8 million,
@@ -207,7 +207,7 @@ _NOTHING = "no schedule exists under these options; allow more epochs"
 
 
 def satisfied(model: cp.Problem) -> bool:
-    """Whether the values in the variables satisfy every constraint.
+    """Return whether the values in the variables satisfy every constraint.
 
     Statuses are not to be believed: at a time limit CVXPY may hand back zeros.
     """

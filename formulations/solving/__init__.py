@@ -1,1 +1,1 @@
-"""A question answered: a formulation or the portfolio run, its proofs, plans under windows."""
+"""Solving a problem: a formulation or the portfolio run, its proofs, plans under windows."""

@@ -1,4 +1,4 @@
-"""A question answered here (`solve`), in a child process (`start`), or only measured."""
+"""Solving a problem here (`solve`), in a child process (`start`), or only measuring it."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def measure(
     *,
     options: Mapping[str, Any] | None = None,
 ) -> ModelSize | None:
-    """Say how large the model of `problem` would be, without building it or loading a solver.
+    """Estimate the size of the model of `problem`, without building it or loading a solver.
 
     Where the horizon is left to the formulation, it is the smallest that simple bounds allow, so
     that the model may become larger.

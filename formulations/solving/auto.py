@@ -344,7 +344,7 @@ class Search:
                 self._try(name, seconds=seconds)
 
     def _hopeless(self, chosen: Formulation) -> bool:
-        """Test whether no plan of this method's kind can be better than the best."""
+        """Return whether no plan of this method's kind can be better than the best."""
         best, problem = self.run.best, self.run.problem
         if best is None or not chosen.keeps_chunks(problem):
             return False
@@ -352,7 +352,7 @@ class Search:
         return best.makespan <= least * (1 + PROOF_TOLERANCE)
 
     def _in_two(self) -> bool:
-        """Whether sums are added up, then spread: a search for each half and one for both."""
+        """Test if sums are added up, then spread: a search for each half and one for both."""
         from formulations.engines.reverse_time import halves  # noqa: PLC0415  menus need no bounds
 
         collective = self.run.problem.collective

@@ -1,4 +1,4 @@
-"""The child process of a solve: it answers the one request of `formulations.jobs.solve_job`."""
+"""Child process of a solve: it answers the one request of `formulations.jobs.solve_job`."""
 
 from __future__ import annotations
 

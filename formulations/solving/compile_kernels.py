@@ -1,4 +1,4 @@
-"""Compile everything once, so that no first solve has to wait: a program of its own.
+"""Compilation of every kernel, so that no first solve has to wait: a program of its own.
 
 The compiled functions are cached beside their sources or, where these cannot be written to, in the
 user's cache; they are compiled again when a source changes. A function is cached as soon as it is

@@ -1,4 +1,4 @@
-"""Several methods on one question: the same replay, the same proved bound, over sizes.
+"""Comparison of methods on one problem: the same replay, the same proved bound, over sizes.
 
 Every row is a whole solve, verified and replayed; a method that refuses or fails keeps its row
 with the reason. Gaps are to one bound for each size, which holds for every plan: chunks may be

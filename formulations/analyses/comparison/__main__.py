@@ -1,4 +1,4 @@
-"""``python -m formulations.analyses.comparison``: the child process of `comparing.jobs`."""
+"""``python -m formulations.analyses.comparison``: the child process of `comparison.jobs`."""
 
 import signal
 

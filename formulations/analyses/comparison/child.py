@@ -1,4 +1,4 @@
-"""The child process of a comparison: one request with many cells, one line for every news.
+"""Child process of a comparison: one request with many cells, one line for every event.
 
 The request names the problem, methods, sizes and those cells that are still to be solved. Events
 are ``bound`` of a size, ``begin`` of a cell, its ``progress``, its ``row``, and ``error`` where

@@ -1,1 +1,1 @@
-"""Where the next dollar of bandwidth goes: the cheapest upgrades of a cluster for collectives."""
+"""Capacity expansion: the cheapest upgrades of a cluster for collectives."""

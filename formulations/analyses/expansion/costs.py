@@ -1,4 +1,4 @@
-"""What more bandwidth costs, and what devices do: read from a few lines of YAML.
+"""Costs of more bandwidth and of devices, read from a few lines of YAML.
 
 ::
 
@@ -86,7 +86,7 @@ class Price:
             raise ProblemError(msg)
 
     def fits(self, link: Link) -> bool:
-        """Whether it is the price of a link."""
+        """Return whether it is the price of a link."""
         if self.limits:
             return False
         medium = link.medium.casefold()

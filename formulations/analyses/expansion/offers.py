@@ -1,4 +1,4 @@
-"""What is for sale on a cluster: classes of links, and of shared limits, that get more together.
+"""Offers on a cluster: classes of links, and of shared limits, that are upgraded together.
 
 What an upgrade is: which links get how much more bandwidth, what it costs and what it gains.
 """

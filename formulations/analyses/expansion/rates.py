@@ -1,4 +1,4 @@
-"""The best rate of a collective on a cluster with more bandwidth, and the cuts that prove it.
+"""Best rate of a collective on a cluster with more bandwidth, and the cuts that prove it.
 
 Let y[g] be GB/s more on each link of the goods g, b[i] the GB/s of capacity row i today. Whatever
 holds a steady state down is linear in y:
@@ -266,7 +266,7 @@ def rates_of(problem: Problem, offers: Offers) -> Rates:
 
 
 def even(problem: Problem, offers: Offers) -> bool:
-    """Whether every relay gets as much more in as out, whatever is bought."""
+    """Return whether every relay gets as much more in as out, whatever is bought."""
     topology = problem.topology
     src, dst = topology.ends
     relay = np.array([each.kind != "gpu" for each in topology.devices], dtype=bool)

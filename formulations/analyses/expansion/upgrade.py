@@ -1,4 +1,4 @@
-"""The cheapest upgrade of a cluster with which collectives reach a target.
+"""Cheapest upgrade of a cluster with which collectives reach a target.
 
 `formulations.analyses.expansion.upgrade` has the program, `formulations.analyses.expansion.rates`
 the cuts it lives on.
@@ -230,7 +230,7 @@ def _gigabytes(target: Target, today: float) -> float:
 def _too_much(
     engines: Sequence[Rates], offers: Offers, today: Sequence[Found], *, base: np.ndarray
 ) -> str:
-    """Say which target is out of reach, what the most is, and what holds it there."""
+    """Return which target is out of reach, what the most is, and what holds it there."""
     for engine, now, need in zip(engines, today, base.tolist(), strict=True):
         one = np.array([need])
         search = Search(offers, [engine], one, one)

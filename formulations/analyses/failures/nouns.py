@@ -1,4 +1,4 @@
-"""The report on every failure and every straggler.
+"""Report on every failure and every straggler.
 
 What can fail: links, devices and hosts, one of each class that symmetries exchange.
 

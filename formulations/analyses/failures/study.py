@@ -1,4 +1,4 @@
-"""N-1: what every single loss costs, one of each class that symmetries exchange.
+"""Failure analysis (N-1): the cost of every single loss, one of each class of symmetric parts.
 
 What becomes of today's plan when a part of its cluster is gone or slow.
 
@@ -77,7 +77,7 @@ class Planner:
 
 
 def surviving(today: Result, left: Topology, problem: Problem | None) -> Survival:
-    """Say how much of today's plan is left.
+    """Describe how much of today's plan is left.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def replayed(today: Result, problem: Problem) -> float:
 
 
 def _answered(today: Result, problem: Problem) -> bool:
-    """Test whether the plan answers a problem, its chunks cut further or as they are."""
+    """Return whether the plan answers a problem, its chunks cut further or as they are."""
     cut = problem.cut_into(len(today.problem.collective.chunks))
     return cut.collective == today.problem.collective
 
@@ -149,7 +149,7 @@ def failures(
     formulation: str = AUTO,
     both: bool = True,
 ) -> Failures:
-    """Say what every single loss costs.
+    """Compute the cost of every single failure.
 
     Of each class of parts that symmetries exchange one stands for all: the best steady state
     without it is found and proved. A link that is lost is one physical link with both of its
@@ -340,7 +340,7 @@ def stragglers(
     time_limit: float | None = None,
     formulation: str = AUTO,
 ) -> Stragglers:
-    """Say what every single straggler costs, and with plans what re-planning wins.
+    """Compute the cost of every single straggler, and with plans the gain of re-planning.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What one step more or less bandwidth of each class of links does to the best rate.
+"""Best rate after one step more or less bandwidth of each class of links.
 
 `formulations.sensitivity` returns slopes; a step may go over a kink, so the rate is solved at its
 end (`formulations.analyses.sensitivity.changes` says how). Changes are yielded one class after the
@@ -58,7 +58,7 @@ from formulations.engines.tree_columns import task
 
 
 def cuts_decide(problem: Problem, classes: Classes) -> bool:
-    """Whether the worst cut is the best rate whichever class changes.
+    """Return whether the worst cut is the best rate whichever class changes.
 
     A switch must give out what it takes in of every class, and no shared limit may come to bind.
     """
@@ -304,12 +304,12 @@ class BestRates(Rates):
 
 
 def same_rate(first: Number, second: Number) -> bool:
-    """Whether two rates that different proofs gave are one."""
+    """Return whether two rates that different proofs gave are one."""
     return abs(float(first) - float(second)) <= AGREE * float(second)
 
 
 def bounded_only(problem: Problem) -> str:
-    """Say that derivatives are of no rate that a plan has."""
+    """Return the message that derivatives are of no rate that a plan has."""
     return (
         f"the best trees of {problem.collective.kind} on {problem.topology} were not proved in "
         "time for all bandwidths, and the linear program only bounds their rate; ask again, or of "

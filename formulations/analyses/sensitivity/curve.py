@@ -1,4 +1,4 @@
-"""The best rate over the bandwidth of some links: all its straight pieces, with what holds each.
+"""Best rate over the bandwidth of some links: all its straight pieces, with what holds each.
 
 Let f(x) be the best algbw when the bandwidth of some links is x times today's: concave, never
 falling, and made of finitely many straight pieces, since it is the least of the planes of

@@ -1,4 +1,4 @@
-"""The best rate as a function of bandwidths: concave, and below planes that cuts and prices give.
+"""Cutting planes of the best rate, a concave function of bandwidths, from cuts and prices.
 
 Let s be the scales of the classes, 1 today, and A(s) the best algbw when every bandwidth b of class
 k is s[k] b. A witness of one optimum bounds all others:
@@ -114,7 +114,7 @@ class Classes:
         return own + [topology.limits[i].bandwidth for i in self._limits(number)]
 
     def words(self, number: int) -> str:
-        """Say what a class is: ``NVLink 3 at 300 GB/s``, and a link of it where words are alike."""
+        """Describe a class: ``NVLink 3 at 300 GB/s``, and a link of it where texts are alike."""
         return self._words[number]
 
     def lines(self, number: int) -> int:
@@ -285,7 +285,7 @@ class Rates(ABC):
         return self.at(scales)[0].at(scales)
 
     def same(self, first: Number, second: Number, *, of: Number) -> bool:
-        """Whether two rates are the same, as shares of a third: exactly where cuts decide."""
+        """Return whether two rates are equal, as shares of a third: exactly where cuts decide."""
         if first == second:
             return True
         return not self.exact and abs(float(first) - float(second)) <= SLACK * float(of)

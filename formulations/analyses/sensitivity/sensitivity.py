@@ -1,4 +1,4 @@
-"""What limits a cluster: by how much its best rate follows the bandwidth of each kind of links.
+"""Derivatives of the best rate with respect to the bandwidth of each kind of links.
 
 The best steady state has algbw A, a concave function of bandwidths with kinks
 (`formulations.analyses.sensitivity.cutting_planes`). Of every class of links, and of shared limits
@@ -399,7 +399,7 @@ def _smallest(slopes: Slopes, members: list[int]) -> tuple[tuple[int, ...], Numb
 
 
 def sentences(found: Sensitivity) -> tuple[str, ...]:
-    """Say what holds the rate down, then what more of what gives, then what gives nothing."""
+    """Describe what holds the rate down, then what more of what gives, then what gives nothing."""
     return (
         _bottleneck(found),
         *_gains(found),

@@ -1,4 +1,4 @@
-"""Solving with a catalog: what was solved before is not solved again.
+"""Solving with a catalog: a problem that was solved before is not solved again.
 
 Solving with several methods at a few sizes, so that a catalog has something to choose from.
 """

@@ -140,7 +140,7 @@ def result_in(row: Line, problem: Problem, form: Canonical) -> Result:
 
 
 def faults_in(row: Line) -> list[str]:
-    """Say what is wrong with the plan of a row of `whole`."""
+    """Describe what is wrong with the plan of a row of `whole`."""
     try:
         known = known_in(row)
         found = result_in(row, known.at(row.size, row.parts), known.form)
@@ -190,7 +190,7 @@ def put(
 
 
 def _better(result: Result, there: Line) -> bool:
-    """Whether a result takes less than what is there, or the same with a larger bound."""
+    """Return whether a result takes less than what is there, or the same with a larger bound."""
     if result.makespan < there.makespan * (1 - SAME):
         return True
     if result.makespan > there.makespan * (1 + SAME):

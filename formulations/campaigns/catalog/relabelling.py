@@ -1,4 +1,4 @@
-"""From one problem to an isomorphic one: what is said of the first, said of the second.
+"""Relabelling from one problem to an isomorphic one: plans, bounds and texts.
 
 A result as it lies in a catalog: in the names of one drawing of its problem, compressed.
 

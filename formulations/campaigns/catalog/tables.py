@@ -1,4 +1,4 @@
-"""The tables of a catalog, their versions, and how the file is opened.
+"""Tables of a catalog, their versions, and opening the file.
 
 SQLite in write-ahead mode: readers never wait, writers wait for one another up to `PATIENCE`. A
 write that has returned is in the log and the log is synced (``synchronous=FULL``), so that neither
@@ -137,7 +137,7 @@ _COLUMNS = (
 
 
 def among_which_plans(connection: Connection) -> None:
-    """Test whether chunks were fixed, and among which plans a plan is proved.
+    """Return whether chunks were fixed, and among which plans a plan is proved.
 
     One chunk per shard was what nobody had requested, so that these are automatic now. What was
     called optimal may have met a bound for whole chunks only.
@@ -287,7 +287,7 @@ def opened(path: Path) -> Engine:
 
 @contextmanager
 def described(path: Path) -> Iterator[None]:
-    """Say in one sentence what SQLite says.
+    """Describe SQLite's message in one sentence.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The best plan for each range of sizes, as a runtime's tuner reads it.
+"""Tuning table: the best plan for each range of sizes, as a runtime's tuner reads it.
 
 The JSON is ``topoloom-tuner/1`` (`TunerTable.to_json`), the CSV has one line for each range, with
 the names of collectives that runtimes use; ``docs/catalog.md`` describes both.
@@ -106,7 +106,7 @@ class Entry:
         return self.size / self.makespan * 1e-3
 
     def answers(self, *, time_limit: float | None, gap: float | None) -> bool:
-        """Test whether solving again within these limits could not find a better plan.
+        """Return whether solving again within these limits could not find a better plan.
 
         It could not where the plan is proved or near enough, where the solve came to its own end,
         or was cut short after at least as many seconds.

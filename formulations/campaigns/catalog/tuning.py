@@ -1,4 +1,4 @@
-"""Which stored plan is the fastest at which size, whatever sizes they were solved for.
+"""Fastest stored plan at each size, whatever sizes the plans were solved for.
 
 Every plan of the cluster and collective is scaled to each size of a grid (`scaling`), verified and
 replayed there. Where the fastest differs between two neighbours, the interval is halved, on a

@@ -1,4 +1,4 @@
-"""What a worker keeps: a child process for each of its threads, which solves task after task.
+"""Pool of child processes: one for each thread of a worker, which solves task after task.
 
 Loading solvers takes as long as many a task, so a process stays. One that takes too long or too
 much memory is ended, and costs its own task alone; one that dies otherwise is replaced, and its

@@ -1,4 +1,4 @@
-"""What a row says, and its columns: one dataclass makes the schema, units in the fields' metadata.
+"""Row of a sweep and its columns: one dataclass makes the schema, units in the fields' metadata.
 
 A row is made where its task is solved. The whole result goes along as gzipped JSON, so that one
 row can be opened; it is not part of a `Row`, of which there may be many in memory.
@@ -180,7 +180,7 @@ def solved_values(result: Result) -> Values:
 
 
 def bottleneck(bound: Bound, topology: Topology) -> str:
-    """Say what holds the makespan up: ``25 GB/s out of h0``, the path, or the argument."""
+    """Describe what holds the makespan up: ``25 GB/s out of h0``, the path, or the argument."""
     witness = bound.witness
     if isinstance(witness, Path):
         return f"the path {' -> '.join(witness.devices)}"

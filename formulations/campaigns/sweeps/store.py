@@ -90,7 +90,7 @@ def read_rows(folder: str | Path) -> tuple[Row, ...]:
 
 
 def is_sweep(folder: str | Path) -> bool:
-    """Whether a folder is that of a sweep."""
+    """Return whether a folder is that of a sweep."""
     return (Path(folder) / _REQUEST).is_file()
 
 

@@ -1,4 +1,4 @@
-"""The root of an all-reduce: the rank that reaches all and is reached at the best rates.
+"""Root of an all-reduce: the rank that reaches all and is reached at the best rates.
 
 What each tree of a pool carries, many or few of them: a linear or an integer program.
 

@@ -1,4 +1,4 @@
-"""Ranks by host: who lies together, who speaks for a host, orders that keep hosts together.
+"""Ranks by host: groups, leaders, and orders that keep hosts together.
 
 Orders of the ranks in which a form's neighbours are joined by paths as fast as can be.
 
@@ -115,7 +115,7 @@ def _fits(paths: Reachability, wanted: Reachability) -> Callable[[list[int], int
 
 
 def _hopeless(paths: Reachability, wanted: Reachability) -> bool:
-    """Test whether counting neighbours or reaching all of them rules every order out."""
+    """Return whether counting neighbours or reaching all of them rules every order out."""
     if wanted.count < paths.count:
         return False
     for has, asks in ((paths.out, wanted.out), (paths.into, wanted.into)):
@@ -245,7 +245,7 @@ def bits(ranks: Sequence[int]) -> int:
 
 
 def uneven(topology: Topology) -> str | None:
-    """Say in words why hosts are not two or more of two GPUs or more each, all alike, or None."""
+    """Explain why hosts are not two or more of two GPUs or more each, all alike, or None."""
     alone = [name for name in topology.ranks if topology.device(name).host is None]
     if alone:
         return f"{alone[0]} is in no host, and here every GPU is in one"

@@ -1,4 +1,4 @@
-"""Chunks around rings, one way round or both, and the formulas for it.
+"""Chunks around rings, in one direction or both, and the formulas for it.
 
 On a ring of p places with a shard of b bytes in c chunks at each:
 

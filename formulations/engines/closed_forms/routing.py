@@ -1,4 +1,4 @@
-"""Which ranks are joined: by a link, or by a path over devices that cannot store.
+"""Reachability of ranks: by a link, or by a path over devices that cannot store.
 
 Rows of neighbours are whole numbers, one bit for each rank, so that a search over thousands of
 ranks finds the neighbours of several at once in no time.
@@ -63,11 +63,11 @@ class Reachability:
         return len(self.out)
 
     def has(self, src: int, dst: int) -> bool:
-        """Test whether one reaches the other."""
+        """Return whether one reaches the other."""
         return bool(self.out[src] >> dst & 1)
 
     def within(self, other: Reachability) -> bool:
-        """Test whether the other joins all that this does."""
+        """Return whether the other joins all that this does."""
         return not any(mine & ~others for mine, others in zip(self.out, other.out, strict=True))
 
     @cached_property
@@ -309,7 +309,7 @@ class _Search:
         return self.hops.pop()
 
     def _open(self, last: int, left: int) -> bool:
-        """Test whether the last reaches all that are left, and they the first."""
+        """Return whether the last reaches all that are left, and they the first."""
         self.work += 2 * left.bit_count()
         paths = self.paths
         return reached(paths.out, last, left) == left and reached(paths.into, 0, left) == left

@@ -325,7 +325,7 @@ PERSONAL = frozenset({"gather", "scatter", "all-to-all"})
 
 
 def refuses(problem: Problem) -> str | None:
-    """Say in words what no closed form takes, or None."""
+    """Describe what no closed form takes, or None."""
     chunks, devices = len(problem.collective.chunks), len(problem.topology.devices)
     if chunks * devices > MOST_PLACES:
         return f"{chunks:,} chunks on {devices:,} devices are too many to be followed one by one"

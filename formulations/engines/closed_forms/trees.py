@@ -122,7 +122,7 @@ class Messages:
 
 
 def is_power_of_two(ranks: int) -> bool:
-    """Test whether a number doubles from 1."""
+    """Return whether a number doubles from 1."""
     return ranks & (ranks - 1) == 0
 
 

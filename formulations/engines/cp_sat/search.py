@@ -218,7 +218,7 @@ class TimedChild(Child):
         self.close()
 
     def why(self) -> str:
-        """Say why it ended without an answer."""
+        """Explain why it ended without an answer."""
         return self.last_words("the process of the constraint solver")
 
 
@@ -406,17 +406,17 @@ class _Attempt:
             self.enough = self.found(self.plan)
 
     def _counts(self) -> bool:
-        """Whether a bound on the whole side is one on the problem."""
+        """Return whether a bound on the whole side is one on the problem."""
         return self.finder.sole and not cut_short(self.task.transfers.topology)
 
 
 def single_links(transfers: Transfers) -> bool:
-    """Whether every path is one link, so that nothing can wait on it."""
+    """Return whether every path is one link, so that nothing can wait on it."""
     return bool((np.diff(transfers.first) == 1).all())
 
 
 def cut_short(topology: Topology) -> bool:
-    """Whether there may be paths of more links than are listed."""
+    """Return whether there may be paths of more links than are listed."""
     stores = {each.name: each.stores for each in topology.devices}
     waiting: list[tuple[str, ...]] = [
         link.ends for link in topology.links if stores[link.src] and not stores[link.dst]

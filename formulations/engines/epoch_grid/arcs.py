@@ -1,4 +1,4 @@
-"""What a model may choose in an epoch: one hop of one chunk, over a link or a hyper-edge.
+"""Time-expanded arcs: one hop of one chunk in an epoch, over a link or a hyper-edge.
 
 With ``links`` as hops, switches are devices of the model, as in section 3.1 of TE-CCL. With
 hyper-edges (its appendix C) the devices that cannot store vanish: a hop is a whole path between
@@ -84,7 +84,7 @@ class Arcs:
     opened: np.ndarray | None = None
 
     def open_in(self, epochs: int) -> np.ndarray:
-        """Whether a send may start over each hop in each epoch, shape (epochs, n)."""
+        """Return whether a send may start over each hop in each epoch, shape (epochs, n)."""
         if self.opened is None:
             return np.ones((epochs, len(self.routes)), dtype=bool)
         return np.asarray(self.opened[np.minimum(np.arange(epochs), len(self.opened) - 1)])
@@ -264,7 +264,7 @@ def _let_through(hops: Arcs) -> Arcs:
 
 
 def no_path(name: str) -> str:
-    """Say that no path leads to the device called `name`."""
+    """Return the message that no path leads to the device called `name`."""
     return (
         f"no path of at most {LONGEST_PATH} links from one device that stores to the next leads "
         f"to {name} under the shared limits; link it to others more directly"

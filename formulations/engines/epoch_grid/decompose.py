@@ -1,4 +1,4 @@
-"""From fluid amounts on a grid of epochs to paths, to fractions of chunks.
+"""Decomposition of fluid amounts on a grid of epochs into paths and fractions of chunks.
 
 Every amount that is read somewhere is followed back, hop by hop and wait by wait, to its source;
 each such walk takes as much as its thinnest part carries, so that at least one part is used up,

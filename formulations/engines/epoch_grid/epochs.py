@@ -1,4 +1,4 @@
-"""The grid of epochs: the only place where time is rounded.
+"""Grid of epochs: the only place where time is rounded.
 
 A chunk of L bytes holds link e for ``hold = L * beta[e]`` and arrives ``alpha[e]`` later. On a
 grid of epochs of duration tau a link has
@@ -339,7 +339,7 @@ def memory(problem: Problem) -> Memory:
 
 
 def too_small(problem: Problem) -> str | None:
-    """Say which buffer cannot even take what its device must have at the end, or None."""
+    """Return which buffer cannot even take what its device must have at the end, or None."""
     found = memory(problem)
     for device in found.limited.tolist():
         each, many = problem.topology.devices[device], int(found.keeps[device].sum())

@@ -1,4 +1,4 @@
-"""From the sends of a model to a schedule: what nobody needs goes, the rest is put in order.
+"""Schedules from the sends of a model: sends that nobody needs go, the rest is put in order.
 
 Who has and who wants which chunk, as arrays for the models.
 
@@ -143,7 +143,7 @@ def schedule(sends: Sequence[Send], hops: Arcs, demand: Demand) -> Schedule:
 
 
 def farthest(sends: Sequence[Send], hops: Arcs) -> dict[Send, float]:
-    """µs that still lie before each send's chunk on its longest path onwards in the plan."""
+    """Return µs that still lie before each send's chunk on its longest path onwards in the plan."""
     grid = hops.grid
     time = {
         route: float(max(grid.hold[list(links)]) + sum(grid.alpha[list(links)]))

@@ -1,4 +1,4 @@
-"""Which variables the model of whole chunks has, and how large it is before it is built.
+"""Variables of the model of whole chunks, and its size before it is built.
 
 A variable exists only inside its window: a chunk is sent from a device not before it can be
 there, and arrives not after it can still be of use. The windows of a hop are intervals of epochs,
@@ -353,7 +353,7 @@ class Need:
 
 
 def too_short(requested: int, need: Need, *, unit: str = "epoch", each: float | None = None) -> str:
-    """Say that a horizon is too short.
+    """Return the message that a horizon is too short.
 
     Parameters
     ----------
@@ -382,7 +382,7 @@ def proved_short(
     what: str = "plan",
     full: Sequence[str] = (),
 ) -> str:
-    """Say that a solver proved a horizon too short, although `need` are not ruled out by hand.
+    """State that a solver proved a horizon too short, although `need` are not ruled out by hand.
 
     `full` names the devices with limited buffers, whose room may be what is missing.
     """
@@ -423,7 +423,7 @@ def few(names: Sequence[str]) -> str:
 
 
 def _why(bound: Bound) -> str:
-    """Say what a lower bound is about, to be read before its µs."""
+    """Describe what a lower bound is about, to be read before its µs."""
     if isinstance(bound.witness, Path):
         return f"the path {'->'.join(bound.witness.devices)} takes"
     if isinstance(bound.witness, Cut):

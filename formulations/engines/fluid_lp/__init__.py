@@ -1,1 +1,1 @@
-"""The fluid optimum: rates of a steady state, and what proves them."""
+"""Fluid optimum: rates of a steady state, and their proofs."""

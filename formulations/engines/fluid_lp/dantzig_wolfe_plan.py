@@ -1,4 +1,4 @@
-"""From the columns of a Dantzig-Wolfe decomposition to a verified forest.
+"""Forest from the columns of a Dantzig-Wolfe decomposition, verified.
 
 Where every w of a column in use is 0 or 1, it holds an arborescence from its origin: the tree of
 the column, with weight lambda as a fraction. The other origins of a class have its images. A
@@ -42,7 +42,7 @@ from formulations.engines.steady_state import Demands, demands_of, graph_of, ref
 
 
 def no_forest(demands: Demands) -> str | None:
-    """Say in words why one forest cannot carry the demands, or None."""
+    """Explain why one forest cannot carry the demands, or None."""
     if bool(demands.spreads) + bool(demands.sums) + bool(demands.free) > 1:
         return "some chunks are added up and others are not, which no forest does at once"
     if demands.free:

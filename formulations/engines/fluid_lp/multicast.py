@@ -317,7 +317,7 @@ def labelled(graph: FluidGraph, groups: Sequence[Group], amounts: Amounts) -> Si
 
 
 def too_many(graph: FluidGraph, groups: Sequence[Group]) -> str | None:
-    """Say in words why data cannot be labelled, or None."""
+    """Explain why data cannot be labelled, or None."""
     most = max(len(each.others) for each in groups)
     if most > MOST:
         return f"data has {most} destinations, whose sets are labels here; up to {MOST} are few"

@@ -230,7 +230,7 @@ class FluidSolution:
 
 
 def plain_refusal(problem: Problem) -> str | None:
-    """Say in words what no side can hold, or None."""
+    """Describe what no side can hold, or None."""
     if problem.windows:
         return "links have less bandwidth for a time, and a steady state knows no time"
     for each in problem.topology.devices:

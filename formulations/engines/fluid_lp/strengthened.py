@@ -1,4 +1,4 @@
-"""Relaxations made stronger until what they say can be done (thesis, section 3.1).
+"""Strengthened relaxations, until their solutions can be carried out (thesis, section 3.1).
 
 A relaxation, (3.13) or (3.14), is solved. Its usage is checked group by group against the graph of
 all duplicates (`formulations.engines.fluid_lp.strengthened`). Where a group's usage falls short,
@@ -309,7 +309,7 @@ class _Loop:
         return list(names)
 
     def _combined(self, found: FluidSolution) -> str:
-        """Say which usage cannot be done though switches do not copy, or return an empty text."""
+        """Name the usage impossible though switches do not copy, or return an empty text."""
         for part in found.parts:
             if part.f is None:
                 continue

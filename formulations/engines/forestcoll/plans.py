@@ -1,4 +1,4 @@
-"""From a problem to a forest: rate, splitting, packing, and trees with the paths that they take.
+"""Forest of a problem: rate, splitting, packing, and trees with the paths that they take.
 
 Of a reduction the network is turned round, and so are the trees at the end. An all-reduce is a
 reduce-scatter and an all-gather at once, which share the links: `combined`.

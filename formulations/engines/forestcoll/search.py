@@ -1,4 +1,4 @@
-"""The best rate of spanning trees as an exact fraction, and the cuts that hold it down.
+"""Best rate of spanning trees as an exact fraction, and the cuts that limit it.
 
 Let root r give out x w(r), and let S be a set of devices that does not hold all GPUs. What the
 roots in S give out must leave it, so x <= B+(S) / w(S), B+ being the bandwidth that leaves. The
@@ -146,7 +146,7 @@ def arcs_of(devices: int, src: Ints, dst: Ints, *, roots: Ints) -> Arcs:
 
 
 def refusal(problem: Problem) -> str | None:
-    """Say in words why trees of relays cannot take a problem, or None."""
+    """Explain why trees of relays cannot take a problem, or None."""
     return (
         no_stores(problem)
         or no_sums(problem)
@@ -157,7 +157,7 @@ def refusal(problem: Problem) -> str | None:
 
 
 def cut_decides(problem: Problem) -> bool:
-    """Whether the worst cut is the best rate: one network, which is not refused."""
+    """Return whether the worst cut is the best rate: one network, which is not refused."""
     return not problem.adds_for_several and refusal(problem) is None
 
 
@@ -221,7 +221,7 @@ def _bandwidth(value: float) -> Fraction:
 
 
 def _no_spread(problem: Problem) -> str | None:
-    """Say which chunk does not go from one root to all others, or back, as all chunks must."""
+    """Return which chunk does not go from one root to all others, or back, as all chunks must."""
     everyone = frozenset(range(len(problem.topology.ranks)))
     chunks = problem.collective.chunks
     for number, chunk in enumerate(chunks):
@@ -241,7 +241,7 @@ def _no_spread(problem: Problem) -> str | None:
 
 
 def _no_relays(problem: Problem) -> str | None:
-    """Say which device is more than a relay, or takes in other than what it gives out."""
+    """Return which device is more than a relay, or takes in other than what it gives out."""
     topology = problem.topology
     for device in topology.devices:
         if device.kind == "gpu":
@@ -276,7 +276,7 @@ def _unbalanced(topology: Topology, device: Device) -> str | None:
 
 
 def _no_unit(problem: Problem) -> str | None:
-    """Say that bandwidths or sizes have no common unit that is not tiny."""
+    """Return the message that bandwidths or sizes have no common unit that is not tiny."""
     _, unit = whole([_bandwidth(each.bandwidth) for each in problem.topology.links])
     sizes, _ = whole([exact(each.size) for each in problem.collective.chunks])
     capacity = sum(Fraction(each.bandwidth) for each in problem.topology.links) / unit

@@ -1,4 +1,4 @@
-"""The arrays that list scheduling works on, and where a pass begins.
+"""Arrays of list scheduling, and the beginning of a pass.
 
 `formulations.engines.kernels.dispatch` says what is done with them.
 

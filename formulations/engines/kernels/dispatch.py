@@ -127,7 +127,7 @@ def _released(net, state, looked, many, resource):
 
 @inner
 def idle(net, work, state, transfer, chunk, now, moment):
-    """Whether all that the transfer crosses is free in time."""
+    """Return whether all that the transfer crosses is free in time."""
     nbytes = work.nbytes[chunk]
     for place in range(net.first[transfer], net.first[transfer + 1]):
         resource = net.resource[place]
@@ -141,7 +141,7 @@ def idle(net, work, state, transfer, chunk, now, moment):
 
 @inner
 def let_through(net, state, place):
-    """Test whether the shared limits of a crossing have capacity left for it."""
+    """Return whether the shared limits of a crossing have capacity left for it."""
     resource = net.resource[place]
     for cap in range(net.cap_first[resource], net.cap_first[resource + 1]):
         limit = net.caps[cap]
@@ -300,7 +300,7 @@ def _choose(net, work, state, weights, transfer, now, eager):
 
 @inner
 def _ready(net, state, work, transfer, chunk):
-    """When all that the transfer crosses is free."""
+    """Return when all that the transfer crosses is free."""
     when = 0.0
     nbytes = work.nbytes[chunk]
     for place in range(net.first[transfer], net.first[transfer + 1]):
@@ -311,7 +311,7 @@ def _ready(net, state, work, transfer, chunk):
 
 @inner
 def _expected(net, work, state, chunk, device, now):
-    """When the chunk will be there, as far as is known now."""
+    """Return when the chunk will be there, as far as is known now."""
     kind, own = work.kind[chunk], state.own[chunk, device]
     begin = max(now, state.there[chunk, own])
     hop = net.hop[kind, own, device]
@@ -340,7 +340,7 @@ def _look_round(net, work, state, chunk, device, now):
 
 @inner
 def _score(net, work, state, weights, transfer, chunk, now, eager):
-    """How much it helps to send the chunk now, or -inf if it does not."""
+    """Return how much it helps to send the chunk now, or -inf if it does not."""
     kind, dst = work.kind[chunk], net.dst[transfer]
     tail = -1.0
     helped = 0
@@ -362,7 +362,7 @@ def _score(net, work, state, weights, transfer, chunk, now, eager):
 
 @inner
 def _helps(net, work, state, weights, transfer, chunk, device, now, eager):
-    """Whether a destination would have the chunk earlier than is expected now."""
+    """Return whether a destination would have the chunk earlier than is expected now."""
     kind, src, dst = work.kind[chunk], net.src[transfer], net.dst[transfer]
     took = net.latency[transfer] + work.nbytes[chunk] * net.slowest[transfer]
     mine = now + took + net.far[kind, dst, device]
@@ -419,7 +419,7 @@ def _along(net, work, state, weights, events, first, chunk, now):
 
 @inner
 def _joins(net, work, state, transfer, chunk, now, moment):
-    """Whether a transfer can leave the transmission that is in progress at a device that copies."""
+    """Return whether a transfer can part from the running transmission at a device that copies."""
     group = state.tally[2]
     nbytes = work.nbytes[chunk]
     shared = True

@@ -196,7 +196,7 @@ def tight_sides(first, head, rev, capacity, weight, sink, above, below, most):
 
 @kernel
 def carries(first, head, rev, capacity, weight, sinks, many):
-    """Test whether `many` trees of each unit of weight reach every sink."""
+    """Return whether `many` trees of each unit of weight reach every sink."""
     residual = np.empty(len(head), np.int64)
     for sink in sinks:
         wanted = _filled(first, head, capacity, weight, sink, many, np.int64(1), residual)

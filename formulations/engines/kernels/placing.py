@@ -320,11 +320,9 @@ def walk(messages, chains, pairs, transfers, there):
                 if at[i] == begins[i + 1]:
                     continue
                 pair = chain[at[i]]
-                transfer, begun, time[i] = _soonest(
-                    pairs, transfers, free, pair, nbytes[i], time[i]
-                )
-                _hold(transfers, free, transfer, nbytes[i], begun)
-                made[rows], of[rows], start[rows] = transfer, i, begun
+                best, begun, time[i] = _soonest(pairs, transfers, free, pair, nbytes[i], time[i])
+                _hold(transfers, free, best, nbytes[i], begun)
+                made[rows], of[rows], start[rows] = best, i, begun
                 rows += 1
                 at[i] += 1
                 if len(there):

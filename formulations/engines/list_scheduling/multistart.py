@@ -365,7 +365,7 @@ def quotient(full: Task, symmetry: Symmetry, images: np.ndarray) -> Quotient | N
 
 
 def _alike(full: Task, symmetry: Symmetry, images: np.ndarray) -> bool:
-    """Whether what is where at the beginning looks the same after each element."""
+    """Return whether what is where at the beginning looks the same after each element."""
     for place in symmetry.generators:
         devices, chunks = symmetry.devices[place], images[place]
         there = full.there[chunks][:, devices]
@@ -377,7 +377,7 @@ def _alike(full: Task, symmetry: Symmetry, images: np.ndarray) -> bool:
 
 
 def _unfit(full: Task, orbit: np.ndarray, fixed: np.ndarray) -> np.ndarray:
-    """Whether each transfer crosses a fixed link, or an orbit twice at once."""
+    """Return whether each transfer crosses a fixed link, or an orbit twice at once."""
     transfers = full.transfers
     unfit = np.zeros(len(transfers), dtype=bool)
     np.logical_or.at(unfit, transfers.of_link, fixed[transfers.link])

@@ -1,4 +1,4 @@
-"""From transfers in continuous time to a schedule in epochs, and back to front for reductions.
+"""Transfers in continuous time, their schedule in epochs, and their reversal for reductions.
 
 A plan in continuous time says when each transfer starts. The schedule keeps the order of the
 transfers on every link and what each of them waits for, and gives each the first epoch from which
@@ -102,7 +102,7 @@ class Transfers:
         )
 
     def delay(self, nbytes: float) -> np.ndarray:
-        """µs that each transfer of a chunk of `nbytes` takes, shape (n,)."""
+        """Return the µs that each transfer of a chunk of `nbytes` takes, shape (n,)."""
         return np.asarray(self.latency + nbytes * self.slowest)
 
     @cached_property
@@ -263,7 +263,7 @@ class TimedTransfers:
 
 
 def ends(transfers: Transfers, timed: TimedTransfers, sizes: np.ndarray) -> np.ndarray:
-    """µs at which each transfer is there, shape (n,); `sizes` are the bytes of all chunks."""
+    """Return the µs of each arrival, shape (n,); `sizes` are the bytes of all chunks."""
     took = (
         transfers.latency[timed.transfer] + sizes[timed.chunk] * transfers.slowest[timed.transfer]
     )
@@ -326,13 +326,8 @@ def in_epochs(
 
     epochs, horizon = place(
         (
-            transfers.src,
-            transfers.dst,
-            transfers.first,
-            transfers.link,
-            transfers.beta,
-            transfers.lead,
-            transfers.drag,
+            *(transfers.src, transfers.dst, transfers.first, transfers.link),
+            *(transfers.beta, transfers.lead, transfers.drag),
         ),
         (placed.transfer, placed.chunk, placed.group, lag, drags),
         (sizes, transfers.latency, transfers.slowest, meets),
@@ -383,7 +378,7 @@ def _parted(problem: Problem, transfers: Transfers, timed: TimedTransfers) -> Ti
 def quickest_hop(
     problem: Problem, transfers: Transfers, timed: TimedTransfers, sizes: np.ndarray
 ) -> float:
-    """µs of an epoch: the quickest hop of the plan, or a part of it where a limit binds."""
+    """Return µs of an epoch: the quickest hop of the plan, or a part of it where a limit binds."""
     hop = transfers.latency[timed.transfer] + sizes[timed.chunk] * transfers.slowest[timed.transfer]
     least = float(hop.sum()) / MOST_EPOCHS
     limits = binding_limits(problem.topology)

@@ -1,4 +1,4 @@
-"""The symmetries of a problem: of its cluster, and of who has and wants what.
+"""Symmetries of a problem: of its cluster, and of its holders and destinations.
 
 Where every rank gets the same of each root, colours say it all: GPUs of one colour have equal
 amounts. Otherwise each item of a load becomes one more device, linked from its root and to who
@@ -282,7 +282,7 @@ def acting(topology: Topology, loads: Sequence[Load], *, costs: np.ndarray | Non
 
 
 def keeps(group: Group, loads: Sequence[Load], costs: np.ndarray | None) -> bool:
-    """Whether a group of the cluster preserves the loads and the costs.
+    """Return whether a group of the cluster preserves the loads and the costs.
 
     Where not every rank gets the same only the trivial group is known to.
     """
@@ -315,7 +315,7 @@ def _listed(costs: np.ndarray | None) -> list[float] | None:
 
 
 def _regular(load: Load) -> bool:
-    """Whether every rank gets the same of each root."""
+    """Return whether every rank gets the same of each root."""
     return load.wants is None and len(np.unique(load.roots)) == len(load.roots)
 
 

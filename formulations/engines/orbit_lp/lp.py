@@ -225,7 +225,7 @@ def orbit_program(
 def relays_suffice(
     topology: Topology, loads: Sequence[Load], *, classes: np.ndarray | None = None
 ) -> bool:
-    """Whether R needs no duplicates, because relays can be split off; in every class, if given.
+    """Test that relays can be split off, so that R needs no duplicates; in each class, if given.
 
     Where every device that may not copy lets out as much as in, no shared limit holds, all other
     devices are GPUs and every GPU gets everything, the relays can be replaced by links between
@@ -247,7 +247,7 @@ def relays_suffice(
 
 
 def _all_receive(topology: Topology, loads: Sequence[Load]) -> bool:
-    """Whether what copies is a destination, so that usage decomposes into trees (Edmonds)."""
+    """Test that what copies is a destination, so that usage decomposes into trees (Edmonds)."""
     spreading = [each for each in loads if each.spreads]
     for turned in {each.turned for each in spreading}:
         copying = {each.name for each in topology.devices} - _relays(topology, turned=turned)
@@ -257,7 +257,7 @@ def _all_receive(topology: Topology, loads: Sequence[Load]) -> bool:
 
 
 def _copying(loads: Sequence[Load], topology: Topology) -> bool:
-    """Whether duplicates would change nothing: nothing spreads, or all devices may copy."""
+    """Return whether duplicates would change nothing: nothing spreads, or all devices may copy."""
     turned = {each.turned for each in loads if each.spreads}
     return not any(_relays(topology, turned=each) for each in turned)
 

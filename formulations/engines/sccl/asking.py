@@ -1,4 +1,4 @@
-"""Instances asked from here: a child process decides one after the other.
+"""Client of the SCCL solver: a child process decides one instance after the other.
 
 From steps to µs and back: what is sent in which step, thrifty, in order and on time.
 

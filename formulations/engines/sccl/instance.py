@@ -1,4 +1,4 @@
-"""A task in steps as whole numbers for the solver, and what the solver answers as a plan.
+"""Instance in steps as whole numbers for the solver, and the solver's answer as a plan.
 
 Chunks with one destination never need copies, so those that begin at the same devices are
 counted, not distinguished: a flow. What arrives is dealt out to them afterwards. Everything that
@@ -50,7 +50,7 @@ SAME = 1e-9
 
 
 def uneven(topology: Topology) -> str | None:
-    """Say why bandwidths cannot be counted in rounds, or None if they can."""
+    """Explain why bandwidths cannot be counted in rounds, or None if they can."""
     slowest = min((each.bandwidth for each in topology.links), default=1.0)
     for link in topology.links:
         ratio = link.bandwidth / slowest
@@ -77,7 +77,7 @@ def capacities(topology: Topology) -> tuple[Fraction, ...]:
 
 
 def described(topology: Topology, nbytes: float) -> str:
-    """Say what a round is, for chunks of `nbytes`."""
+    """Describe what a round is, for chunks of `nbytes`."""
     slowest = min(topology.links, key=lambda each: each.bandwidth)
     carried = ", ".join(str(each) for each in sorted(set(capacities(topology))))
     return (
@@ -111,7 +111,7 @@ class Least:
         return max(self.steps, math.ceil(self.rounds))
 
     def refutes(self, steps: int, rounds: int) -> str | None:
-        """Say why there is no plan of so many steps and rounds, or None if that is not known."""
+        """Explain why no plan has so many steps and rounds, or return None if that is open."""
         if steps < self.steps:
             return self.why_steps
         if rounds < self.rounds:
@@ -121,7 +121,7 @@ class Least:
         return None
 
     def more(self, steps: int, rounds: int) -> str:
-        """Say what would not be refuted, to be read after a refusal, or nothing."""
+        """Describe what would not be refuted, to be read after a refusal, or nothing."""
         wanted = []
         if steps < self.steps:
             wanted.append(f"{self.steps} steps")

@@ -1,4 +1,4 @@
-"""The Pareto front of latency against bandwidth: fewest rounds per chunk for each number of steps.
+"""Pareto front of latency against bandwidth: fewest rounds per chunk for each number of steps.
 
 For each number of steps S, from the distance on, instances of C chunks per shard and R rounds are
 decided in the order of R / C, the time per byte, then of C (SCCL, algorithm 1): the first that is

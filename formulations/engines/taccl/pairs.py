@@ -1,4 +1,4 @@
-"""Which chunk may go over which transfer, and what is the same by symmetry.
+"""Pairs of chunks and transfers, and their symmetry.
 
 A chunk goes only over devices on some shortest path from a holder to a destination (section 4.1),
 shortest by links' costs or by the number of transfers: each is allowed, as the paper leaves open
@@ -115,7 +115,7 @@ class Logical:
         return np.asarray(np.diff(self.transfers.first)[self.chosen] > 1)
 
     def delay(self, nbytes: float) -> np.ndarray:
-        """µs that each transfer of `nbytes` takes, shape (n,)."""
+        """Return the µs that each transfer of `nbytes` takes, shape (n,)."""
         return np.asarray(self.latency + nbytes * self.slowest)
 
     def between(self, src: str, dst: str) -> np.ndarray:
@@ -126,7 +126,7 @@ class Logical:
 
 
 def leaves(src: np.ndarray, dst: np.ndarray) -> np.ndarray:
-    """Whether hosts by number differ; a device without a host is in nobody's."""
+    """Return whether hosts by number differ; a device without a host is in nobody's."""
     return np.asarray((src != dst) & (src >= 0) & (dst >= 0))
 
 
@@ -380,7 +380,7 @@ def _classes(part: Part) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def _usable(part: Part, number: int) -> np.ndarray:
-    """Which transfers the relays leave to a chunk.
+    """Return which transfers the relays leave to a chunk.
 
     What a GPU has leaves its host from one of its relays. Of a sum, paths lead from the end to the
     beginning: contributions leave a host from a relay of it, or from a GPU that has none.

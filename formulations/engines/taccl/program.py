@@ -53,7 +53,7 @@ class Demands:
         return np.asarray(usable)
 
     def spreads(self, taken: np.ndarray) -> bool:
-        """Whether every chunk comes once to all who want it, to nobody twice, from a holder."""
+        """Test that every chunk comes once to all who want it, to nobody twice, from a holder."""
         pairs, part = self.pairs, self.pairs.part
         chosen = np.flatnonzero(taken[pairs.orbit])
         came = np.zeros(part.holds.shape, dtype=np.int64)
@@ -69,7 +69,7 @@ class Demands:
         return False
 
     def met(self, taken: np.ndarray) -> bool:
-        """Whether every set has a pair that is taken."""
+        """Return whether every set has a pair that is taken."""
         every = taken[self.pairs.orbit]
         return all(every[each].any() for each in (*self.forced, *self.crossings))
 
@@ -311,7 +311,7 @@ class Paths:
 
 
 def load_of(pairs: Pairs, *, holds: bool) -> Any:
-    """µs for which each pair that is taken keeps each link busy, shape (orbits of links, many).
+    """Return the µs for which each chosen pair holds each link, shape (orbits of links, many).
 
     Equations (1) to (3) for a link that joins two GPUs and for one to or from a switch alike.
 

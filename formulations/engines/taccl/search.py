@@ -1,4 +1,4 @@
-"""The three steps on a run: quick paths, then those of the program, ordered and offered.
+"""Search in three steps: quick paths, then those of the program, ordered and offered.
 
 Paths quickly: one chunk after the other along whatever is soonest there over links so far.
 
@@ -91,7 +91,7 @@ class _Spread:
         self._take(pair, came)
 
     def _busy(self, transfer: np.ndarray, nbytes: float) -> np.ndarray:
-        """µs until the busiest link of each transfer would have carried the chunk too."""
+        """Return µs until the busiest link of each transfer would have carried the chunk too."""
         first, beta = self.beta.indptr, self.beta
         return np.array(
             [
@@ -417,7 +417,7 @@ class Search:
         self._offer(sends, order)
 
     def _allowed(self) -> np.ndarray:
-        """Say on which transfers chunks may go together; in the paper InfiniBand, for its alpha."""
+        """Mark transfers on which chunks go together; in the paper InfiniBand, for its alpha."""
         transfers, choice = self.transfers, self.choices.contiguity
         if choice != "between-hosts":
             return np.full(len(transfers), choice == "everywhere")
@@ -436,7 +436,7 @@ def quick_paths(pairs: Pairs, demands: Demands) -> np.ndarray | None:
 
 
 def _longest(routed: Routed) -> float:
-    """µs until the last destination has its chunk by the quick paths if nothing ever waits."""
+    """Return the µs until the last arrival by the quick paths if nothing ever waits."""
     assert routed.quick is not None
     sends = sends_of(routed.pairs, routed.quick)
     return max(longest(sends.after, sends.before, sends.delay, own=True), default=0.0)

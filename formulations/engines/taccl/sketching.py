@@ -1,4 +1,4 @@
-"""The sketch that is derived when none is given, and its words for the log.
+"""Sketch derived when none is given, and its description for the log.
 
 * `between`: of the GPUs of another host that a GPU reaches over one link of its own, one: that
   with its place in the host, so that there is one connection per NIC and host (section 6.1).
@@ -101,7 +101,7 @@ def _used(logic: Logical) -> Topology:
 
 
 def _keeps(sketch: Sketch, topology: Topology, ranks: np.ndarray) -> bool:
-    """Whether relays and forced pairs look the same after a permutation of the ranks."""
+    """Return whether relays and forced pairs look the same after a permutation of the ranks."""
     image = {name: topology.ranks[ranks[rank]] for name, rank in topology.rank.items()}
 
     def kept(pairs: tuple[Pair, ...]) -> bool:
@@ -180,7 +180,7 @@ def _between(logic: Logical) -> tuple[Pair, ...] | None:
 
 
 def _joins(problem: Problem, transfers: Transfers, sketch: Sketch) -> bool:
-    """Test whether a sketch leaves paths to all destinations."""
+    """Return whether a sketch leaves paths to all destinations."""
     try:
         for part in parts_of(transfers, problem.collective, sketch):
             pairs_of(part)

@@ -248,7 +248,7 @@ class Keeping:
         return [*rules, kept + fixed <= capacity]
 
     def _window(self) -> np.ndarray:
-        """Whether a chunk can be at a device at the beginning or the end of each epoch."""
+        """Return whether a chunk can be at a device at the beginning or the end of each epoch."""
         there = self.cells.held >= 0
         there[1:] |= there[:-1].copy()
         return there
@@ -275,7 +275,7 @@ class Keeping:
 
 
 def _sharp_start(hops: Arcs) -> np.ndarray:
-    """Whether a send over each hop starts exactly with its epoch, shape (hops,)."""
+    """Return whether a send over each hop starts exactly with its epoch, shape (hops,)."""
     limited = hops.grid.limited
     return np.array(
         [
@@ -286,7 +286,7 @@ def _sharp_start(hops: Arcs) -> np.ndarray:
 
 
 def _sharp_end(hops: Arcs) -> np.ndarray:
-    """Whether a send over each hop arrives exactly at the end of its last epoch, (hops,)."""
+    """Return whether a send over each hop arrives exactly at the end of its last epoch, (hops,)."""
     grid, found = hops.grid, []
     for hop, links in enumerate(map(list, hops.links)):
         alone = bool((hops.capacity[links] == 1).all()) and not grid.limited[links].any()
@@ -441,7 +441,7 @@ class ChunkModel:
         return by_bound(self.run.bounds[0], self.hops.grid.epoch_duration)
 
     def check(self, horizon: int) -> None:
-        """Say why a horizon is too small before a solver has to find out.
+        """Explain why a horizon is too small before a solver has to find out.
 
         Raises
         ------
@@ -471,7 +471,7 @@ class ChunkModel:
         )
 
     def none(self, horizon: int) -> str:
-        """Say that the solver proved a horizon too small."""
+        """Return the message that the solver proved a horizon too small."""
         devices = self.hops.topology.devices
         return proved_short(
             horizon,

@@ -116,7 +116,7 @@ class FlowModel:
         return max(found, key=lambda each: each.many)
 
     def check(self, horizon: int) -> None:
-        """Say why a horizon is too short before a solver has to find out.
+        """Explain why a horizon is too short before a solver has to find out.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""A first plan in milliseconds: chunks are routed one destination after the other.
+"""Greedy plan in milliseconds: chunks are routed one destination after the other.
 
 Each demand takes the path that arrives first through what is still free on the grid, from any
 device that holds the chunk by then; what it passes becomes a holder. That is Dijkstra's algorithm

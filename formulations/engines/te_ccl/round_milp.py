@@ -134,7 +134,7 @@ class Rounds:
         return _nearest(self.hops.distance, np.where(np.isfinite(state.arrives), 0.0, np.inf))
 
     def waits(self, state: State) -> bool:
-        """Whether something is still in flight, or holds links, when the round begins."""
+        """Return whether something is still in flight, or holds links, when the round begins."""
         hops, flying = self.hops, np.isfinite(state.arrives) & (state.arrives > state.moment)
         until = state.epoch + (hops.begin + hops.occupancy)[state.hop]
         return bool(flying.any() or (until > state.moment).any())
@@ -181,7 +181,7 @@ class Rounds:
         return first[hops.src], np.where(able, stop, 0)
 
     def _nearer(self, state: State) -> np.ndarray:
-        """Whether a device is nearer to one that lacks a chunk than all that have it."""
+        """Return whether a device is nearer to one that lacks a chunk than all that have it."""
         far, near, lacking = self.hops.distance, self.reach(state), state.lacking(self.demand)
         nearer = np.zeros(lacking.shape, dtype=bool)
         for chunk in np.flatnonzero(lacking.any(axis=0)):

@@ -1,4 +1,4 @@
-"""Round after round of TE-CCL's A*, until every demand is met.
+"""Rounds of TE-CCL's A*, until every demand is met.
 
 Its mathematics is the docstring of `formulations.models.te_ccl_astar`.
 """
@@ -212,5 +212,5 @@ class Journey:
 
 
 def _brought(state: State, after: State) -> bool:
-    """Whether a device has or will have a chunk after a round that it had not before."""
+    """Return whether a device has or will have a chunk after a round that it had not before."""
     return bool(np.isfinite(after.arrives).sum() > np.isfinite(state.arrives).sum())

@@ -1,4 +1,4 @@
-"""Few trees of equal weight for every root: what whole chunks need when there are few of them.
+"""Few trees of equal weight for every root, as whole chunks need when there are few of them.
 
 The pool of column generation, and the images of its trees under automorphisms that keep their
 root, are put into a small integer program. With y[T], how many of the k trees of a root are T:

@@ -1,4 +1,4 @@
-"""The master of tree column generation: how much each tree of the pool carries.
+"""Master of tree column generation: the weight of each tree of the pool.
 
 Sets: trees T of the pool, demands c (one root of each orbit,
 `formulations.engines.tree_columns.task`), rows i of links or shared limits that look alike, and
@@ -244,7 +244,7 @@ def _fraction(value: int, modulus: int, limit: int) -> tuple[int, int] | None:
 
 
 def _holds(matrix: np.ndarray, right: np.ndarray, found: list[Fraction]) -> bool:
-    """Test whether a solution is one, in whole numbers."""
+    """Return whether a solution is one, in whole numbers."""
     common = math.lcm(*(each.denominator for each in found))
     numbers = np.array([int(each * common) for each in found], dtype=object)
     return bool((matrix.astype(object) @ numbers == right.astype(object) * common).all())

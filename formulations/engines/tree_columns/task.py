@@ -395,7 +395,7 @@ def _group_of(topology: Topology, demands: Demands) -> Symmetry:
 
 
 def _alike(groups: Sequence[Group], ranks: int) -> bool:
-    """Whether every rank has as much for every other."""
+    """Return whether every rank has as much for every other."""
     return len(groups) == ranks and all(
         len(each.others) == ranks - 1 and each.nbytes == groups[0].nbytes for each in groups
     )
@@ -465,7 +465,7 @@ LARGEST = 4096
 
 
 def refusal(problem: Problem) -> str | None:
-    """Say in words why no forest is sought for a problem, or None."""
+    """Explain why no forest is sought for a problem, or None."""
     reason = no_groups(problem)
     if reason is not None:
         return reason
@@ -488,7 +488,7 @@ def refusal(problem: Problem) -> str | None:
 
 
 def _no_tree(topology: Topology, *, reduces: bool) -> str | None:
-    """Say which GPU cannot be inside of a tree, or None."""
+    """Return which GPU cannot be inside of a tree, or None."""
     for each in topology.devices:
         if each.kind == "gpu" and not (each.reduces if reduces else each.copies):
             what = "reduce" if reduces else "copy"
