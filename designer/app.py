@@ -21,9 +21,9 @@ from ccl.errors import CclError
 from designer.jobs import Jobs, Limits
 from designer.layout import page
 from designer.server.guard import ALIVE, Names, address, bound, names
-from designer.server.protect import protect
 from designer.server.reading import Apart
 from designer.server.server import run
+from designer.server.sessions import protect
 from designer.shell import ids
 from designer.shell.markup import Extra, note
 from designer.views.catalog.catalog_view import CatalogView, answering, keeping

@@ -140,7 +140,11 @@
 
   /** Store what a question refers to, unless the server has it. @param {string} name */
   const store = (name) => {
-    if (!stored.has(name)) stored.set(name, sendValue(name));
+    if (!stored.has(name)) {
+      const sending = sendValue(name);
+      stored.set(name, sending);
+      sending.catch(() => stored.delete(name)); // the next question tries again
+    }
     return stored.get(name);
   };
 

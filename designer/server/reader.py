@@ -83,7 +83,7 @@ def _get_ready() -> None:
     """Load what the first call would load."""
     for each in ROOMS:
         import_module(each)
-    shapes = import_module("designer.server.protect")
+    shapes = import_module("designer.server.questions")
     shapes.settle()
 
 

@@ -13,7 +13,7 @@ from designer.views.whatif import answering, page
 from designer.views.whatif.answering import curves, first_curves, limits_answered
 from designer.views.whatif.form import form
 from designer.views.whatif.knobs import Change, changed, knobs_of, origin_of, read_origin
-from designer.views.whatif.limits_card import limits
+from designer.views.whatif.page import limits
 from gallery import catalog, open_cluster
 from widgets.charts.rates import rates_figure
 

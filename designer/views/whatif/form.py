@@ -40,7 +40,7 @@ from designer.shell import request as commands
 from designer.shell.markup import LINK_QUANTITIES, attributes, note
 from designer.shell.request import Json, callback
 from designer.views.solve.live import Newest
-from designer.views.whatif import answering, limits_card, page, study_callbacks
+from designer.views.whatif import answering, page, study_callbacks
 from designer.views.whatif.knobs import Knob, knobs_of
 from designer.views.whatif.running import Studies
 from widgets import QuantityField
@@ -212,7 +212,7 @@ def register(app: Dash, studies: Studies) -> None:
     _answer(app)
     _picture(app)
     _apply(app)
-    limits_card.register(app)
+    page.register(app)
     study_callbacks.register(app, studies)
 
 
@@ -262,7 +262,7 @@ def _today(app: Dash) -> None:
             "problem": Input(ids.PROBLEM, "data"),
             "clicks": Input(ids.WHATIF_RESET, "n_clicks"),
         },
-        state=limits_card.TODAY,
+        state=page.TODAY,
         prevent_initial_call=True,
     )
     def on_drawing(view: str, drawing: Any, request: Any, before: Any, **_: Any) -> Json:
@@ -299,7 +299,7 @@ def _answer(app: Dash) -> None:
     # As with the optimum of the drawing, nothing that has the answer among its inputs may wait.
     @app.callback(
         inputs={"asked": Input(ids.WHATIF_REQUEST, "data")},
-        state={**limits_card.TODAY, "cut": State(ids.WHATIF_CUT, "data")},
+        state={**page.TODAY, "cut": State(ids.WHATIF_CUT, "data")},
         prevent_initial_call=True,
     )
     def on_asked(asked: Json | None, drawing: Any, request: Any, before: Any, cut: Any) -> None:
@@ -352,7 +352,7 @@ def _apply(app: Dash) -> None:
             "clicks": Input(ids.WHATIF_APPLY, "n_clicks"),
             "solve": Input(ids.WHATIF_SOLVE, "n_clicks"),
         },
-        state={**limits_card.TODAY, "asked": State(ids.WHATIF_REQUEST, "data")},
+        state={**page.TODAY, "asked": State(ids.WHATIF_REQUEST, "data")},
         prevent_initial_call=True,
     )
     def on_apply(solve: int | None, asked: Any, drawing: Any, before: Any, **_: Any) -> Json:

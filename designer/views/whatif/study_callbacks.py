@@ -27,7 +27,7 @@ from designer.views.whatif import answering, budget_card
 from designer.views.whatif.answering import requested
 from designer.views.whatif.budget_card import STUDIES, part
 from designer.views.whatif.knobs import knobs_of
-from designer.views.whatif.limits_card import TODAY
+from designer.views.whatif.page import TODAY
 from designer.views.whatif.running import Found, Studies
 from formulations.analyses.failures.nouns import Part
 from formulations.analyses.failures.study import slowed, without

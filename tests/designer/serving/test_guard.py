@@ -144,7 +144,7 @@ def test_no_path_leads_to_a_file_that_is_not_the_pages(client, path):
 
 
 def test_a_link_among_the_assets_is_no_asset(tmp_path):
-    from designer.server.protect import _files  # noqa: PLC0415
+    from designer.server.sessions import _files  # noqa: PLC0415
 
     (tmp_path / "own.css").write_text("")
     (tmp_path / "link.css").symlink_to("/etc/passwd")

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from designer.server.guard import ASK
-from designer.server.protect import DEEPEST, depth
+from designer.server.sessions import DEEPEST, depth
 from designer.shell import ids
 from tests.designer.serving.conftest import HOST, SOLVING
 

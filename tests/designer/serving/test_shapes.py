@@ -9,15 +9,15 @@ RACE = """
 import sys, threading
 from contextlib import suppress
 from msgspec import ValidationError, convert
-from designer.server import protect
+from designer.server import questions
 
-protect.settle()
+questions.settle()
 sys.setswitchinterval(1e-6)
 together = threading.Barrier(8)
 
 def meet():
     together.wait()
-    for each in protect.BY_PLACE.values():
+    for each in questions.BY_PLACE.values():
         with suppress(ValidationError):
             convert({"topology": {}, "result": {}, "device": {}}, each)
 

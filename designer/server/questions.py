@@ -1,41 +1,24 @@
-"""Putting the checks around an application.
-
-What a page may ask: the callbacks there are, their inputs, and the shapes of what is in them.
+"""What a page may ask: the callbacks there are, their inputs, and the shapes of what is in them.
 
 Dash hands on whatever is posted. Here a question has to be one of the application's, with the
 values that a page can have, before a callback sees it; so what a callback raises after that is a
-bug, or a value that was made up with care and leads nowhere.
-
-The shapes of what components of the page hold: enough that callbacks meet no surprise.
-
-What a value means is not looked at here; whoever reads it says so in a sentence for the user.
+bug, or a value that was made up with care and leads nowhere. Shapes are enough that callbacks meet
+no surprise; what a value means whoever reads it says in a sentence for the user.
 """
 
 from __future__ import annotations
 
 import json
-import logging
-import math
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from http import HTTPStatus
-from itertools import accumulate
-from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn, TypeGuard
 
 import msgspec
-from dash import Dash
 from dash._utils import clean_property_name, stringify_id
-from dash.exceptions import DependencyException
-from flask import Response, request
-from flask.json.provider import DefaultJSONProvider
 from msgspec import Meta, Struct, ValidationError, convert
-from werkzeug.exceptions import BadRequest, HTTPException
 
-from designer.server import sessions
-from designer.server.guard import ASK, MOST_BODY, STORE, Guard, Names, Refused, policy
-from designer.server.sessions import visitor
+from designer.server.guard import Refused
 from designer.session import Store, Stored
 from designer.shell import ids
 from interchange.formats import catalogue
@@ -318,79 +301,12 @@ def shape_of(name: Any, what: str) -> Any:
     return BY_PLACE.get(place, BY_PROPERTY.get(what, Any))
 
 
-DEEPEST = 60
-"""Levels of a question; components within components have some thirty."""
-
-LONGEST_WHOLE = 20
-"""Digits of a whole number; browsers write longer ones with an exponent."""
-
-_BRACKETS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
-_OTHERS = bytes(each for each in range(256) if each not in _BRACKETS)
-_HALVES = re.compile(rb"\\u[dD][89a-fA-F]")
-_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
-
 Json = Mapping[str, Any]
-
-
-class Provider(DefaultJSONProvider):
-    """JSON as the standard has it: numbers that are some, and no deeper than needed."""
-
-    def loads(self, s: str | bytes, **_options: Any) -> Any:
-        """Read a body.
-
-        Raises
-        ------
-        ValueError
-            If it is no such JSON.
-        """
-        content = s.encode() if isinstance(s, str) else s
-        if depth(content) > DEEPEST:
-            msg = "too deep"
-            raise ValueError(msg)
-        found = json.loads(
-            content, parse_int=_whole, parse_float=_real, parse_constant=_no_constant
-        )
-        if _HALVES.search(content):  # half a character cannot be written into an answer
-            json.dumps(found, ensure_ascii=False).encode()
-        return found
-
-
-def depth(content: bytes) -> int:
-    """Return how deep lists and objects lie within one another."""
-    deepest = _deepest(content)
-    # Brackets within words hardly ever matter, and taking words out takes long.
-    return deepest if deepest <= DEEPEST else _deepest(_STRINGS.sub(b"", content))
-
-
-def _deepest(content: bytes) -> int:
-    left = content.translate(None, _OTHERS)
-    return max(accumulate(map(_BRACKETS.__getitem__, left)), default=0)
-
-
-def _whole(text: str) -> int:
-    if len(text) > LONGEST_WHOLE:
-        msg = "a number that is too long"
-        raise ValueError(msg)
-    return int(text)
-
-
-def _real(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        msg = "a number that is too large"
-        raise ValueError(msg)
-    return value
-
-
-def _no_constant(text: str) -> float:
-    msg = f"{text} is no JSON"
-    raise ValueError(msg)
-
 
 GONE = "The server does not have this drawing any more."
 
 
-def check(body: Any, known: Mapping[str, Json], store: Store) -> None:
+def check(body: Any, known: Mapping[str, Json], resolve: Callable[[Any], Any]) -> None:
     """Refuse what is no question of a page; put what it refers to into its place.
 
     Parameters
@@ -399,8 +315,8 @@ def check(body: Any, known: Mapping[str, Json], store: Store) -> None:
         As it was posted.
     known
         The callbacks, as Dash keeps them.
-    store
-        What pages have stored.
+    resolve
+        Gives a value with what its reference stands for; raises KeyError where nothing does.
 
     Raises
     ------
@@ -422,7 +338,7 @@ def check(body: Any, known: Mapping[str, Json], store: Store) -> None:
     for each in given:
         try:
             if "value" in each:  # a property that nobody has set has none
-                each["value"] = store.resolve(visitor(), each["value"])
+                each["value"] = resolve(each["value"])
         except KeyError:
             raise Refused(HTTPStatus.GONE, GONE) from None
         _check_value(each)
@@ -506,6 +422,23 @@ def _check_value(given: Json) -> None:
         _refuse(told[:300])
 
 
+def put(body: Any, store: Store, session: str, *, nbytes: int) -> None:
+    """Store what the questions of a page will refer to.
+
+    Raises
+    ------
+    Refused
+        If it is nothing that a page stores.
+    """
+    try:
+        sent = convert(body, Sending)
+    except ValidationError as error:
+        _refuse(f"This is nothing that a page stores: {error}"[:300])
+    if sent.kind == "topology":
+        _checked(sent.value)
+    store.put((session, sent.kind, sent.fingerprint), sent.value, nbytes)
+
+
 def _checked(topology: Json) -> None:
     """Refuse a stored value that is no topology."""
     try:
@@ -521,104 +454,3 @@ def _of_words(value: Any) -> TypeGuard[dict[str, Any]]:
 
 def _refuse(sentence: str) -> NoReturn:
     raise Refused(HTTPStatus.BAD_REQUEST, f"{sentence}.") from None
-
-
-log = logging.getLogger(__name__)
-
-
-def protect(app: Dash, names: Names) -> None:
-    """Let only pages of the application ask it, and only what they can ask.
-
-    Parameters
-    ----------
-    app
-        With all of its callbacks.
-    names
-        Under which browsers may ask for it.
-    """
-    settle()
-    server = app.server
-    server.config["MAX_CONTENT_LENGTH"] = MOST_BODY
-    server.json = Provider(server)
-    sessions.install(server, names)
-    server.register_error_handler(Refused, _refused)
-    server.register_error_handler(DependencyException, _nothing)
-    server.register_error_handler(HTTPException, _http)
-    server.register_error_handler(Exception, _failed)
-
-    store = Store()
-
-    def ask() -> Response | None:
-        if request.path == ASK:
-            check(_body(), app.callback_map, store)
-        return _stored(store) if request.path == STORE else None
-
-    server.before_request(ask)
-    server.wsgi_app = Guard(
-        server.wsgi_app,
-        names=names,
-        assets=_files(Path(app.config.assets_folder)),
-        policy=policy(app.csp_hashes()),
-    )
-
-
-def _body() -> Any:
-    """Return what is posted.
-
-    Raises
-    ------
-    Refused
-        If it is no JSON that a page writes.
-    """
-    try:
-        return request.get_json()  # read once: Dash gets the same object
-    except (BadRequest, RecursionError):
-        sentence = "This is not JSON as a page of this application writes it."
-        raise Refused(HTTPStatus.BAD_REQUEST, sentence) from None
-
-
-def _stored(store: Store) -> Response:
-    """Store what the questions of a page will refer to."""
-    body = _body()
-    try:
-        sent = convert(body, Sending)
-    except ValidationError as error:
-        _refuse(f"This is nothing that a page stores: {error}"[:300])
-    key = visitor(), sent.kind, sent.fingerprint
-    stored = store.put(key, sent.value, request.content_length or 0)
-    if sent.kind == "topology":
-        stored.made(_checked)
-    return Response(status=HTTPStatus.NO_CONTENT)
-
-
-def _files(folder: Path) -> frozenset[str]:
-    """Return the files of a folder as they are asked for; a link to elsewhere is none."""
-    return frozenset(
-        each.relative_to(folder).as_posix()
-        for each in folder.rglob("*")
-        if each.is_file() and not each.is_symlink()
-    )
-
-
-def _refused(refused: Refused) -> Response:
-    return _sentence(refused.status, refused.sentence)
-
-
-def _nothing(_error: DependencyException) -> Response:
-    """Answer who asks for a part of a package that the page does not load."""
-    return _sentence(HTTPStatus.NOT_FOUND, "There is nothing here.")
-
-
-def _http(error: HTTPException) -> Response:
-    status = HTTPStatus(error.code or 500)
-    return _sentence(status, f"{status.phrase}.")
-
-
-def _failed(error: Exception) -> Response:
-    """Log a bug in what answers; callbacks have their own way of saying so."""
-    log.error("a request failed", exc_info=error)
-    return _sentence(HTTPStatus.INTERNAL_SERVER_ERROR, "This is a bug in Topoloom.")
-
-
-def _sentence(status: HTTPStatus, sentence: str) -> Response:
-    return Response(f"{sentence}\n", status, content_type="text/plain; charset=utf-8")
