@@ -39,7 +39,7 @@ from ccl.topology import Topology
 
 def bliss(shape: Shape) -> np.ndarray:
     """Return generators of the automorphisms of a cluster, shape (generators, devices)."""
-    import igraph  # noqa: PLC0415  only who looks for symmetry waits for it
+    from ccl.graphs import igraph  # noqa: PLC0415  only who looks for symmetry waits for it
 
     colours = refined(shape, shape.device, rounds=_ROUNDS)
     if len(np.unique(colours)) == shape.size:
@@ -272,7 +272,7 @@ class _Scene:
 
     def ordered(self) -> np.ndarray:
         """Return the devices in the canonical order."""
-        import igraph  # noqa: PLC0415  only who asks for it waits
+        from ccl.graphs import igraph  # noqa: PLC0415  only who asks for it waits
 
         shape = self._shape
         drawn = Drawing(shape, refined(shape, shape.device, rounds=_ROUNDS))

@@ -48,10 +48,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import igraph
 import numpy as np
 
 from ccl.bound import Bound, BoundKind, Cut
+from ccl.graphs import igraph
 from ccl.problem import Problem
 from ccl.topology import SharedLimit
 from formulations.bounds.demand import Demand, Floats, Mask, demand_of

@@ -50,10 +50,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-import igraph
 import numpy as np
 
 from ccl.bound import Bound, Path
+from ccl.graphs import igraph
 from formulations.bounds.cuts import Network
 from formulations.bounds.demand import Floats, Kinds, Mask, curve, last, slots
 

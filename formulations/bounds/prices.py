@@ -56,12 +56,12 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import igraph
 import numpy as np
 from scipy import sparse
 
 from ccl.bound import Bound
 from ccl.errors import SolveError
+from ccl.graphs import igraph
 from formulations.bounds.cuts import BYTES, Network, narrowed
 from formulations.bounds.demand import Floats, Mask
 from formulations.solvers import cp

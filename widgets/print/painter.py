@@ -271,15 +271,14 @@ def _rounded(rect: Rect, radius: float) -> Path:
 
 
 def _text(shape: Words, where: Transform, *, point: float) -> Artist:
-    weight = 600 if shape.bold else 400
-    file = font_file(bold=shape.bold)
+    weight = 500 if shape.bold else 400  # which DejaVu Sans does not tell apart
     return Text(
         *shape.at,
         one_line(shape.text),
         color=shape.color,
         horizontalalignment=_ANCHORS[shape.anchor],
         verticalalignment="baseline",
-        fontproperties=FontProperties(fname=file, size=shape.size * point, weight=weight),
+        fontproperties=FontProperties(fname=font_file(), size=shape.size * point, weight=weight),
         parse_math=False,
         transform=where,
     )
