@@ -11,6 +11,7 @@ from io import BytesIO
 from xml.etree import ElementTree
 
 import pytest
+from matplotlib import rc_context, rcParams
 from PIL import Image
 
 import widgets
@@ -143,6 +144,28 @@ def test_pixels_in_print_say_how_dense_they_are(result, comparison, tmp_path):
         picture = Image.open(BytesIO(file.read_bytes()))
         assert picture.width in (963, 964)
         assert picture.info["dpi"] == pytest.approx((288, 288), abs=0.5)
+
+
+def test_a_pdf_is_as_wide_as_asked_for_and_the_same_each_time(result, comparison, tmp_path):
+    """85 mm are 240.94 points; a page says its size in points, and no date is in it."""
+    for content in (result, comparison):
+        first, second = (
+            save(content, tmp_path / "a.pdf", style="paper", column=85).read_bytes() for _ in "ab"
+        )
+        (box,) = re.findall(rb"/MediaBox \[([^\]]*)\]", first)
+
+        assert float(box.split()[2]) == pytest.approx(85 / 25.4 * 72, abs=0.01)
+        assert first == second
+        assert b"CreationDate" not in first
+
+
+def test_settings_of_the_user_change_no_picture(result, tmp_path):
+    """matplotlib reads them from a file of the user's; a notebook may change them at any time."""
+    plain = save(result, tmp_path / "a.svg").read_bytes()
+    theirs = {"svg.fonttype": "path", "lines.scale_dashes": True, "font.size": 30.0}
+    with rc_context(theirs):
+        assert save(result, tmp_path / "a.svg").read_bytes() == plain
+        assert {name: rcParams[name] for name in theirs} == theirs
 
 
 # Charts

@@ -256,7 +256,7 @@ class Region:
         """Return where in view the label covers the fewest devices: below if it can be."""
         if self.frame is None:
             return None
-        half = width(self.cut["label"], size, bold=True) / 2 / zoom + 11 / zoom
+        half = width(self.cut["label"], size) / 2 / zoom + 11 / zoom
         tall = max(_LABEL, size * 1.9) / 2 / zoom
         best, least = Rect(0, 0, 0, 0), len(self._taken) + 1
         for wanted_x, wanted_y in _spots(self.frame, half, tall * 2, gap=6 / zoom):

@@ -64,7 +64,7 @@ def bound_svg(bound: Bound) -> str | None:
     title = f"{kind} takes less than {text.duration(bound.makespan)}"
     at = (0.0, frame.y2 + 28)
     shapes.append(Words(at, title, 14.0, LIGHT.text, bold=True, anchor="start"))
-    right = max(frame.x2, width(title, 14.0, bold=True))
+    right = max(frame.x2, width(title, 14.0))
     frame = Rect(-16.0, -16.0, right + 16.0, frame.y2 + 44)
     return _svg(Picture(frame, 1.0, LIGHT.bg, tuple(shapes), title, bound_proof(bound)))
 
@@ -106,7 +106,7 @@ def _side(title: str, names: list[str], rect: Rect, *, cut: bool) -> list[Shape]
     shapes.append(Words((middle, rect.y1 + 18), title, 11.0, LIGHT.dim))
     for i, name in enumerate(told):
         at = (middle, rect.y1 + 18 + (i + 1) * _BOX[1] - 5)
-        short = shortened(name, 13.0, rect.width - 24, bold=True)
+        short = shortened(name, 13.0, rect.width - 24)
         shapes.append(Words(at, short, 13.0, LIGHT.text, bold=True))
     return shapes
 
@@ -120,7 +120,7 @@ def _path(path: Path) -> list[Shape]:
     for i, name in enumerate(names):
         rect = Rect(i * 132.0, 0.0, i * 132.0 + 96, 44.0)
         shapes.append(Box(rect, LIGHT.surface, 9.0, LIGHT.gpu, 1.6))
-        short = shortened(name, 13.0, 84.0, bold=True)
+        short = shortened(name, 13.0, 84.0)
         shapes.append(Words((rect.middle[0], 27), short, 13.0, LIGHT.text, bold=True))
         if i:
             shapes += _arrow((rect.x1 - 32, 22), (rect.x1 - 5, 22), LIGHT.link, thick=2.2)

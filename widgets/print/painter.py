@@ -134,11 +134,7 @@ def _figure(sheet: Sheet, *, in_units: bool = False) -> Figure:
         return sheet.drawn
     picture = sheet
     point = 1.0 if in_units else picture.zoom * POINTS
-    sides = (picture.frame.width, picture.frame.height)
-    if not in_units:
-        sides = (picture.size[0] / picture.zoom, picture.size[1] / picture.zoom)
-    # A hair more, or a side of 639.9999 pixels would be one of 639.
-    width, height = (side * point / 72 + 1e-6 for side in sides)
+    width, height = (side * point / 72 for side in (picture.frame.width, picture.frame.height))
     figure = Figure((width, height), facecolor=picture.ground)
     with printing():
         if picture.dots:
@@ -271,15 +267,14 @@ def _rounded(rect: Rect, radius: float) -> Path:
 
 
 def _text(shape: Words, where: Transform, *, point: float) -> Artist:
-    weight = 600 if shape.bold else 400
-    file = font_file(bold=shape.bold)
+    weight = 500 if shape.bold else 400  # which DejaVu Sans does not tell apart
     return Text(
         *shape.at,
         one_line(shape.text),
         color=shape.color,
         horizontalalignment=_ANCHORS[shape.anchor],
         verticalalignment="baseline",
-        fontproperties=FontProperties(fname=file, size=shape.size * point, weight=weight),
+        fontproperties=FontProperties(fname=font_file(), size=shape.size * point, weight=weight),
         parse_math=False,
         transform=where,
     )
@@ -322,6 +317,9 @@ def image(sheet: Sheet, *, scale: float = 1.0) -> Image.Image:
 def _drawn(sheet: Sheet, *, scale: float) -> Any:
     figure = _figure(sheet)
     figure.set_dpi(PER_INCH * scale)
+    # A hair more, or a side of 639.9999 pixels would be one of 639.
+    width, height = (side / PER_INCH + 1e-6 for side in sheet.size)
+    figure.set_size_inches(width, height)
     canvas: Any = FigureCanvasAgg(figure)
     canvas.draw()
     return canvas

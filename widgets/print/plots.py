@@ -99,7 +99,7 @@ class _Board:
 
     def font(self) -> FontProperties:
         """Return the font of all words."""
-        return FontProperties(fname=font_file(bold=False), size=self.ink.size * POINTS)
+        return FontProperties(fname=font_file(), size=self.ink.size * POINTS)
 
     def dress(self, columns: Sequence[Tick], *, upwards: str, across: str) -> None:
         """Draw the grid with what its lines are, and name the axes."""

@@ -148,7 +148,7 @@ class Words:
     color
         ``#rrggbb``.
     bold
-        Whether it is heavier.
+        Whether it is heavier where the font has a weight that is no wider, as on screens.
     anchor
         ``middle``, ``start`` or ``end``.
     """
@@ -206,40 +206,40 @@ _TALL = 64
 
 
 @cache
-def font_file(*, bold: bool) -> str:
+def font_file() -> str:
     """Return where DejaVu Sans lies, which comes with matplotlib."""
     import matplotlib  # noqa: PLC0415 - most start without it
 
-    return f"{matplotlib.get_data_path()}/fonts/ttf/DejaVuSans{'-Bold' * bold}.ttf"
+    return f"{matplotlib.get_data_path()}/fonts/ttf/DejaVuSans.ttf"
 
 
 @cache
-def _font(*, bold: bool) -> FT2Font:
+def _font() -> FT2Font:
     from matplotlib.ft2font import FT2Font  # noqa: PLC0415 - as above
 
-    font = FT2Font(font_file(bold=bold))
+    font = FT2Font(font_file())
     font.set_size(_TALL, 72)
     return font
 
 
 @lru_cache(maxsize=4096)
-def _advance(sign: str, *, bold: bool) -> float:
+def _advance(sign: str) -> float:
     """Return how wide a letter is over the size of its font."""
     from matplotlib.ft2font import LoadFlags  # noqa: PLC0415 - as above
 
-    font = _font(bold=bold)
+    font = _font()
     glyph = font.load_glyph(font.get_char_index(ord(sign)), flags=LoadFlags.NO_HINTING)
     return glyph.linearHoriAdvance / 65536 / _TALL
 
 
-def width(text: str, size: float, *, bold: bool = False) -> float:
+def width(text: str, size: float) -> float:
     """Return how wide a text is, in the unit of its size; fonts of screens run narrower."""
-    return sum(_advance(each, bold=bold) for each in text) * size
+    return sum(map(_advance, text)) * size
 
 
 def unwritten(text: str) -> bool:
     """Say whether a text has signs that the font lacks."""
-    font = _font(bold=False)
+    font = _font()
     return not all(font.get_char_index(ord(each)) for each in text)
 
 
@@ -248,18 +248,18 @@ def one_line(text: str) -> str:
     return "".join(each if each.isprintable() else " " for each in text)
 
 
-def fitted(text: str, size: float, most: float, *, bold: bool = False) -> tuple[str, float]:
+def fitted(text: str, size: float, most: float) -> tuple[str, float]:
     """Return a name that is at most so wide, and its size: first it shrinks, then it is cut."""
-    size *= max(_SHRUNK, min(1.0, most / max(width(one_line(text), size, bold=bold), 1e-9)))
-    return shortened(text, size, most, bold=bold), size
+    size *= max(_SHRUNK, min(1.0, most / max(width(one_line(text), size), 1e-9)))
+    return shortened(text, size, most), size
 
 
-def shortened(text: str, size: float, most: float, *, bold: bool = False) -> str:
+def shortened(text: str, size: float, most: float) -> str:
     """Return a name that is at most so wide, with an ellipsis where it was cut."""
     text = one_line(text)
-    if width(text, size, bold=bold) <= most:
+    if width(text, size) <= most:
         return text
     kept = text[:200]
-    while kept and width(kept + "…", size, bold=bold) > most:
+    while kept and width(kept + "…", size) > most:
         kept = kept[:-1]
     return kept.rstrip() + "…"

@@ -50,7 +50,7 @@ def caption(moment: Moment, look: Look, *, frame: Rect, zoom: float) -> Iterator
     """Draw the lines of a moment; sizes are in pixels of the picture."""
     pixel = 1 / zoom
     left, right = frame.x1 + 16 * pixel, frame.x2 - 16 * pixel
-    title = shortened(moment.playback.title, 13 * pixel, frame.width - 32 * pixel, bold=True)
+    title = shortened(moment.playback.title, 13 * pixel, frame.width - 32 * pixel)
     yield Words(
         (left, frame.y1 + 25 * pixel), title, 13 * pixel, look.text, bold=True, anchor="start"
     )
@@ -63,7 +63,7 @@ def caption(moment: Moment, look: Look, *, frame: Rect, zoom: float) -> Iterator
     done = left + (right - left) * share
     if done - left > 4 * pixel:
         yield Box(Rect(left, top, done, bottom), look.accent, 2 * pixel)
-    room = frame.width * zoom - letters(told, 12, bold=True)
+    room = frame.width * zoom - letters(told, 12)
     if room > _CAPTION_NARROW:
         yield from _legend(moment.playback, look, left, base, pixel=pixel)
 
@@ -291,7 +291,7 @@ class View:
         if size * self.zoom < _LEAST:
             return
         x, y = rect.middle[0], rect.y1 - 5 - size * 0.22
-        text = shortened(host, size, max(rect.width, 60.0), bold=True)
+        text = shortened(host, size, max(rect.width, 60.0))
         yield Words((x, y), text, size, look.dim, bold=True)
 
     def _size(self, sizes: tuple[float, float, float]) -> float:
@@ -342,7 +342,7 @@ class View:
             return
         x, y = box.middle
         for row, line in enumerate((group.title, group.counts)):
-            short, fits = fitted(line, size, box.width - 10, bold=True)
+            short, fits = fitted(line, size, box.width - 10)
             base = y + (row - 0.5) * 1.35 * size + 0.36 * fits
             color = look.dim if row else look.text
             yield Words((x, base), short, fits, color, bold=not look.paper)
@@ -360,7 +360,7 @@ class View:
         size = self._size((10.0 if small else 11.0, 14.0, 18.0))
         if size * self.zoom < _LEAST:
             return
-        text, fits = fitted(short_name(device), size, _ROOM[kind], bold=True)
+        text, fits = fitted(short_name(device), size, _ROOM[kind])
         middle = box.middle[1]
         if self._holds(device):
             # The lower part of the box is for what it holds.
