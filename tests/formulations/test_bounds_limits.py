@@ -111,6 +111,22 @@ def test_what_whole_chunks_take_is_no_start_for_what_all_plans_take():
     assert flow_bounds(asked, known=whole)[0].makespan <= split * (1 + 1e-9)
 
 
+def test_a_limit_adds_the_shortest_latency_of_its_links():
+    """0.5 MB each way under 10 GB/s for both, 100 µs; nobody has to go by s, 50 µs away."""
+    links = (
+        *duplex("g0", "g1", bandwidth=10),
+        Link("g0", "s", 10, 50),
+        Link("s", "g1", 10),
+    )
+    limit = SharedLimit("both", (("g0", "g1"), ("g1", "g0"), ("g0", "s")), 10)
+    asked = problem(
+        make_collective("all-gather", 2, 1e6), links, device("switch", "s"), limit=limit
+    )
+
+    assert lower_bounds(asked)[0].makespan == pytest.approx(100)
+    assert solve(asked, "direct").makespan == pytest.approx(100)
+
+
 def test_what_a_limit_could_carry_after_the_end_is_no_wait():
     """0.5 MB each way at 10 GB/s take 50 µs; the way over s opens after 1,000 µs, for nothing.
 
