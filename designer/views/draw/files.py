@@ -175,7 +175,9 @@ def _keep(app: Dash, apart: Apart) -> None:
             )
         except CclError:  # of another version
             return (no_update,) * 5
-        course = kept["course"] or no_update
+        course = kept["course"]
+        if not course or "even" not in course:  # of another version
+            course = no_update
         return shown["scene"], shown["summary"], shown["load"], kept["result"], course
 
 
