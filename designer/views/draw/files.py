@@ -168,7 +168,9 @@ def _keep(app: Dash, apart: Apart) -> None:
             )
         except CclError:  # of another version
             return {}
-        course = kept["course"] or no_update
+        course = kept["course"]
+        if not course or "even" not in course:  # of another version
+            course = no_update
         return {
             "scene": shown["scene"],
             "summary": shown["summary"],
