@@ -474,11 +474,7 @@ def _whole(described: PlanReport) -> list[str]:
         f"{collective.kind} of {size(collective.size)} on {described.problem.topology}: "
         f"{count(len(described.transfers), 'transfer')} in {number(timeline.makespan)} µs."
     )
-    lines = [
-        head,
-        *shares(described),
-        f"Along the critical path: {breakdown(described).text()}.",
-    ]
+    lines = [head, *shares(described), f"Along the critical path: {breakdown(described).text()}."]
     lines += bounded(_path(described), "step", MOST_CRITICAL)
     lines += _waits(described)
     lines += _busiest(described)
