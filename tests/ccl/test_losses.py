@@ -7,10 +7,16 @@ from dataclasses import replace
 import pytest
 
 from ccl.collective import Chunk, all_gather, broadcast, custom, made_of, make_collective, reduce
-from ccl.degradation import on_what_is_left, remaining, without_devices, without_host, without_link
 from ccl.errors import ProblemError
 from ccl.problem import Problem, Window
 from ccl.topology import SharedLimit, Topology, device, duplex
+from formulations.analyses.failures.degradation import (
+    on_what_is_left,
+    remaining,
+    without_devices,
+    without_host,
+    without_link,
+)
 from tests.ccl.clusters import MB, gpus, line, mesh, ring, star
 
 
