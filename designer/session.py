@@ -2,7 +2,7 @@
 
 What is large a page stores once, under a fingerprint of the content, and its questions refer to it.
 A reference that means nothing here, since the server has begun anew or had no room, is answered by
-410 Gone: the page stores it again and repeats the question (`assets/server.js`).
+205 Reset Content: the page stores it again and repeats the question (`assets/server.js`).
 """
 
 from __future__ import annotations
@@ -26,6 +26,10 @@ REFERENCES = {"$topology": "topology", "$result": "result"}
 """What a question can refer to, by the only key of the reference."""
 
 T = TypeVar("T")
+
+
+class NotStored(Exception):
+    """A question refers to what is not stored, or not any more."""
 
 
 class Stored(dict[str, Any]):
@@ -109,10 +113,12 @@ class Store:
 
         Raises
         ------
-        KeyError
+        NotStored
             If nothing is.
         """
         with self._lock:
+            if key not in self._entries:
+                raise NotStored
             self._entries.move_to_end(key)
             return self._entries[key][0]
 
@@ -121,7 +127,7 @@ class Store:
 
         Raises
         ------
-        KeyError
+        NotStored
             If that is not stored.
         """
         if not isinstance(value, dict):

@@ -6,7 +6,7 @@
 
   const ASK = "_dash-update-component";
   const STORE = "_store";
-  const GONE = 410;
+  const GONE = 205; // where the server does not have what a question refers to
   const TURNS = 3; // of a question whose drawing the server has lost
   const RECENT = 24; // drawings and results that questions may still refer to
   const MOST = 64 * 2 ** 20; // bytes of a question, as the server has it
@@ -157,9 +157,8 @@
       if (why) forget();
       if (why) return refuse(why);
       const answer = await reach(what, how);
-      if (answer.ok) return answer;
-      if (answer.status !== GONE || turn === TURNS) return refuse(await refused(answer));
-      forget();
+      if (answer.status === GONE && turn < TURNS) forget();
+      else return answer.ok && answer.status !== GONE ? answer : refuse(await refused(answer));
     }
   };
 

@@ -303,8 +303,6 @@ def shape_of(name: Any, what: str) -> Any:
 
 Json = Mapping[str, Any]
 
-GONE = "The server does not have this drawing any more."
-
 
 def check(body: Any, known: Mapping[str, Json], resolve: Callable[[Any], Any]) -> None:
     """Refuse what is no question of a page; put what it refers to into its place.
@@ -316,7 +314,7 @@ def check(body: Any, known: Mapping[str, Json], resolve: Callable[[Any], Any]) -
     known
         The callbacks, as Dash keeps them.
     resolve
-        Gives a value with what its reference stands for; raises KeyError where nothing does.
+        Gives a value with what its reference stands for; raises `NotStored` where nothing does.
 
     Raises
     ------
@@ -336,11 +334,8 @@ def check(body: Any, known: Mapping[str, Json], resolve: Callable[[Any], Any]) -
     if not asked.get("no_output") and not _answers(asked["output"], body.get("outputs")):
         _refuse("This wants the answer elsewhere")
     for each in given:
-        try:
-            if "value" in each:  # a property that nobody has set has none
-                each["value"] = resolve(each["value"])
-        except KeyError:
-            raise Refused(HTTPStatus.GONE, GONE) from None
+        if "value" in each:  # a property that nobody has set has none
+            each["value"] = resolve(each["value"])
         _check_value(each)
 
 

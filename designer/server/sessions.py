@@ -41,7 +41,7 @@ from designer.server.guard import (
     without_port,
 )
 from designer.server.questions import check, put, settle
-from designer.session import Store
+from designer.session import NotStored, Store
 
 _FORM = re.compile(r"[A-Za-z0-9_-]{43}")
 """32 random bytes, as `secrets` writes them."""
@@ -199,7 +199,11 @@ def protect(app: Dash, names: Names) -> None:
 
     def ask() -> Response | None:
         if request.path == ASK:
-            check(_body(), app.callback_map, partial(store.resolve, visitor()))
+            try:
+                check(_body(), app.callback_map, partial(store.resolve, visitor()))
+            except NotStored:
+                # No error, which browsers write on the console: the page stores it and asks again.
+                return Response(status=HTTPStatus.RESET_CONTENT)
         if request.path != STORE:
             return None
         put(_body(), store, visitor(), nbytes=request.content_length or 0)

@@ -75,9 +75,7 @@ def test_a_move_sends_no_topology(page, server, drive, posted):
     assert sends(posted)[0] == []
 
 
-def test_a_drawing_that_the_server_has_lost_is_stored_again(chromium, server, drive):
-    """Chromium says on the console that 410 came, which fails a watched page."""
-    page = chromium.new_context(viewport={"width": 1280, "height": 800}).new_page()
+def test_a_drawing_that_the_server_has_lost_is_stored_again(page, server, drive):
     page.goto(server[0])
     driver = drive(page)
     expect(page.locator("#optimum-card")).to_contain_text("upper limit of algbw")
@@ -89,4 +87,3 @@ def test_a_drawing_that_the_server_has_lost_is_stored_again(chromium, server, dr
     name = page.locator("#inspector").get_by_label(re.compile("Name")).first
     expect(name).to_have_value(driver.names[0])
     expect(page.get_by_text("The server did not take this")).to_have_count(0)
-    page.context.close()

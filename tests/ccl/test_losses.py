@@ -15,16 +15,16 @@ from ccl.collective import (
     make_collective,
     reduce,
 )
-from ccl.degradation import (
+from ccl.errors import ProblemError
+from ccl.problem import Problem, Window
+from ccl.topology import SharedLimit, Topology, device, duplex
+from formulations.analyses.failures.degradation import (
     degrade_problem,
     restrict_collective,
     without_devices,
     without_host,
     without_link,
 )
-from ccl.errors import ProblemError
-from ccl.problem import Problem, Window
-from ccl.topology import SharedLimit, Topology, device, duplex
 from tests.ccl.clusters import MB, gpus, line, mesh, ring, star
 
 

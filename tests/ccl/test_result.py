@@ -7,7 +7,6 @@ import pytest
 
 from ccl.bound import Bound
 from ccl.collective import Chunk, Collective, all_gather, custom, make_collective
-from ccl.degradation import restrict_collective
 from ccl.errors import ProblemError
 from ccl.plans import Schedule, Send
 from ccl.problem import Problem
@@ -15,6 +14,7 @@ from ccl.result import Status, Stop, conclude
 from ccl.serialization.conditions import document, document_from_json, document_to_json
 from ccl.serialization.topoloom import problem_from_json, problem_to_json
 from formulations.analyses.comparison.table import resized
+from formulations.analyses.failures.degradation import restrict_collective
 from tests.ccl.clusters import mesh, ring, ring_all_gather
 from tests.ccl.test_forest import sums_at_one
 

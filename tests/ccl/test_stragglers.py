@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 
 from ccl.collective import all_gather, all_to_all
-from ccl.degradation import add_stragglers
 from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.topology import SharedLimit
 from formulations import solve
+from formulations.analyses.failures.degradation import add_stragglers
 from formulations.bounds import best_bound
 from tests.ccl.clusters import MB, line, ring
 

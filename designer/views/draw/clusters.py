@@ -203,6 +203,12 @@ def register(app: Dash) -> None:
             "gallery_open_name": name,
         }
 
+    _open(app)
+
+
+def _open(app: Dash) -> None:
+    """Wire the clusters that are opened, and the drawing that is begun anew."""
+
     @callback(
         app,
         output={

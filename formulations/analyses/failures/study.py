@@ -17,13 +17,6 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from ccl.degradation import (
-    add_stragglers,
-    degrade_problem,
-    without_devices,
-    without_host,
-    without_link,
-)
 from ccl.errors import Infeasible, ProblemError, SolveError
 from ccl.plans import Schedule
 from ccl.problem import Problem
@@ -33,6 +26,13 @@ from ccl.timeline import link_utilisation
 from ccl.topology import Topology
 from ccl.verify import verify
 from formulations.analyses.best_rate import Optimum, optimum
+from formulations.analyses.failures.degradation import (
+    add_stragglers,
+    degrade_problem,
+    without_devices,
+    without_host,
+    without_link,
+)
 from formulations.analyses.failures.nouns import (
     PARTS,
     Failure,
@@ -155,7 +155,7 @@ def failures(
     without it is found and proved. A link that is lost is one physical link with both of its
     directions; of parallel links one is lost. A device is lost with its links, a host with all
     that it holds. When GPUs are lost, the collective runs over the ranks that are left, with the
-    same size as nccl-tests defines it (`ccl.degradation.restrict_collective`).
+    same size as nccl-tests defines it (`restrict_collective`).
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ import pytest
 
 from designer.server.guard import STORE
 from designer.server.questions import check
-from designer.session import Store, Stored, once, topology_of
+from designer.session import NotStored, Store, Stored, once, topology_of
 from designer.shell import ids
 from tests.designer.serving.conftest import HOST, SOLVING
 
@@ -35,15 +35,15 @@ def test_a_question_refers_to_what_its_session_has_stored(client, ask, referring
 
 def test_what_is_not_stored_is_gone(client, ask, referring):
     answer = ask(client, values=referring, **SOLVING)
-    assert answer.status_code == 410
-    assert answer.get_data(as_text=True) == "The server does not have this drawing any more.\n"
+    assert answer.status_code == 205
+    assert answer.get_data() == b""
 
 
 def test_another_session_refers_to_nothing(app, client, ask, referring, drawing):
     put(client, drawing["topology"])
     other = app.server.test_client()
     other.get("/_dash-layout", headers={"Host": HOST})
-    assert ask(other, values=referring, **SOLVING).status_code == 410
+    assert ask(other, values=referring, **SOLVING).status_code == 205
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_what_no_page_draws_is_not_stored(client, value, kind):
 
 def test_a_result_is_no_topology(client, ask, referring):
     put(client, {"plan": {}}, kind="result")
-    assert ask(client, values=referring, **SOLVING).status_code == 410
+    assert ask(client, values=referring, **SOLVING).status_code == 205
 
 
 def test_a_session_has_so_many_and_all_have_so_many_bytes():
@@ -66,10 +66,10 @@ def test_a_session_has_so_many_and_all_have_so_many_bytes():
     for i in range(3):
         store.put(("a", "topology", str(i)), {}, 10)
     assert store.find(("a", "topology", "2")) == {}
-    with pytest.raises(KeyError):
+    with pytest.raises(NotStored):
         store.find(("a", "topology", "0"))
     store.put(("b", "topology", "0"), {}, 85)
-    with pytest.raises(KeyError):
+    with pytest.raises(NotStored):
         store.find(("a", "topology", "1"))
 
 

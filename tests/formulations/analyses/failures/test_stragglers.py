@@ -9,12 +9,12 @@ from itertools import islice
 import pytest
 
 from ccl.collective import all_gather, broadcast
-from ccl.degradation import add_stragglers
 from ccl.errors import ProblemError
 from ccl.problem import Problem, Window
 from ccl.topology import SharedLimit, Topology, device, duplex
 from ccl.verify import verify
 from formulations import solve, stragglers
+from formulations.analyses.failures.degradation import add_stragglers
 from formulations.analyses.failures.study import LagStudy, replayed, slower
 from gallery import open_cluster
 from tests.ccl.clusters import MB, gpus, line, mesh, ring, star
