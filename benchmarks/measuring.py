@@ -161,10 +161,7 @@ def measured(asked: Request, settings: Settings) -> Measured:
         begin = time.perf_counter()
         try:
             found = solve(
-                problem,
-                asked.formulation,
-                options=asked.options,
-                time_limit=asked.time_limit,
+                problem, asked.formulation, options=asked.options, time_limit=asked.time_limit
             )
         except CclError as error:
             return Measured(asked, None, time.perf_counter() - begin, str(error))

@@ -160,9 +160,7 @@ def _front(cluster: str, rows: list[Request], settings: Settings, *, most: float
     done = [measured(row, settings) for row in rows]
     found = [each.result for each in done if each.result is not None]
     made = table(
-        f"all-gather of 1 GB, {cluster}",
-        ("chunks", *FIGURES, "gap, any count"),
-        ("TACOS µs",),
+        f"all-gather of 1 GB, {cluster}", ("chunks", *FIGURES, "gap, any count"), ("TACOS µs",)
     )
     if not found:
         return made

@@ -28,16 +28,7 @@ from dataclasses import dataclass, replace
 
 from rich.table import Table
 
-from benchmarks.measuring import (
-    Measured,
-    Request,
-    Settings,
-    filled,
-    measured,
-    show,
-    table,
-    warm_up,
-)
+from benchmarks.measuring import Measured, Request, Settings, filled, measured, show, table, warm_up
 from ccl.collective import CollectiveKind, all_gather, custom
 from ccl.problem import Problem
 from ccl.result import Result

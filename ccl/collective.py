@@ -364,14 +364,7 @@ def _others(ranks: Iterable[int], rank: int) -> tuple[int, ...]:
 
 
 def _shard(
-    kind: str,
-    ranks: int,
-    size: float,
-    *,
-    parts: int,
-    many: int,
-    ends: int = 2,
-    root: int = 0,
+    kind: str, ranks: int, size: float, *, parts: int, many: int, ends: int = 2, root: int = 0
 ) -> float:
     """Bytes of one of `many` shards, once everything that the caller was given is in range.
 

@@ -14,6 +14,31 @@ from ccl.errors import FormatError, ProblemError
 from ccl.serialization.quantity import kind_of, parse_quantity
 from ccl.serialization.sketches import Sketch, sketch_from_json, sketch_to_json
 
+
+def option(
+    default: Any,
+    label: str,
+    words: str = "",
+    *,
+    unit: str = "",
+    min: float | None = None,
+    max: float | None = None,
+) -> Any:
+    """Declare a field of an options dataclass.
+
+    Parameters
+    ----------
+    default
+        Value when nothing is said; None means that the formulation decides.
+    label, words, unit
+        For people: its name, a sentence on it, and what a number is counted in.
+    min, max
+        Smallest and largest value, or None.
+    """
+    row = {"label": label, "help": words, "unit": unit, "min": min, "max": max}
+    return dataclasses.field(default=default, metadata=row)
+
+
 OptionKind = Literal["int", "float", "bool", "choice", "text", "sketch"]
 
 
@@ -56,8 +81,8 @@ class OptionField:
 def option_fields(options: type) -> tuple[OptionField, ...]:
     """Describe each field of an options dataclass.
 
-    Metadata keys: ``label``, ``unit``, ``help``, ``min``, ``max``; types are int, float, bool,
-    str, a Literal of strings, a Sketch, or one of these or None.
+    They are declared by `option`; types are int, float, bool, str, a Literal of strings, a Sketch,
+    or one of these or None.
     """
     hints = typing.get_type_hints(options)
     rows = []

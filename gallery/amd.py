@@ -3,17 +3,7 @@
 from __future__ import annotations
 
 from ccl.topology import Device, Link, Topology, device
-from gallery.build import (
-    Fabric,
-    Wire,
-    check,
-    clique,
-    count_of,
-    make_gpus,
-    network,
-    star,
-    topology,
-)
+from gallery.build import Fabric, Wire, check, clique, count_of, make_gpus, network, star, topology
 from gallery.declared import hosts_and_places, interchange, moved
 from gallery.entry import Entry, Figure
 

@@ -6,16 +6,7 @@ from itertools import chain
 
 from ccl.errors import ProblemError
 from ccl.topology import Declared, Device, Link, Topology, device
-from gallery.build import (
-    Wire,
-    check,
-    clique,
-    make_gpus,
-    network,
-    star,
-    switched_hosts,
-    topology,
-)
+from gallery.build import Wire, check, clique, make_gpus, network, star, switched_hosts, topology
 from gallery.declared import each_alone, hosts_and_places, interchange, moved
 from gallery.entry import Entry, Figure
 

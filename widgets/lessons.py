@@ -113,8 +113,7 @@ class BreakASend(InWords, ipywidgets.VBox):  # type: ignore[misc]  # it has no t
         self._problem, self._schedule = result.problem, result.plan
         listed = enumerate(self._schedule.sends[:MOST_SENDS])
         self.send = ipywidgets.Dropdown(
-            options=[(f"epoch {send.epoch}: {send}", i) for i, send in listed],
-            description="Send",
+            options=[(f"epoch {send.epoch}: {send}", i) for i, send in listed], description="Send"
         )
         self.way = ipywidgets.Dropdown(options=list(CHANGES), description="Break it")
         self.button = ipywidgets.Button(description="Verify", icon="search")

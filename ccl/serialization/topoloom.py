@@ -171,12 +171,7 @@ def bound_of(value: wire.BoundJson) -> Bound:
     elif isinstance(value.witness, wire.PathJson):
         witness = Path(tuple(value.witness.devices))
     return Bound(
-        value.makespan,
-        value.kind,
-        witness,
-        value.reference,
-        value.whole_chunks,
-        value.steady,
+        value.makespan, value.kind, witness, value.reference, value.whole_chunks, value.steady
     )
 
 
@@ -277,10 +272,7 @@ def collective_to_json(collective: Collective) -> Json:
     named = find_arguments(collective)
     if named is not None:
         return start | {"chunks": named[0], "root": named[1]}
-    return start | {
-        "chunks": [_chunk_to_json(each) for each in collective.chunks],
-        "root": 0,
-    }
+    return start | {"chunks": [_chunk_to_json(each) for each in collective.chunks], "root": 0}
 
 
 def _chunk_to_json(chunk: Chunk) -> Json:

@@ -234,12 +234,7 @@ def _arrivals(
 
 
 def _forwarded(
-    needs: list[Sequence[int]],
-    plan: Plan,
-    *,
-    came: _Moments,
-    leaving: _Moments,
-    schedule: Schedule,
+    needs: list[Sequence[int]], plan: Plan, *, came: _Moments, leaving: _Moments, schedule: Schedule
 ) -> None:
     """Wait for all that a device which cannot store sends on in the same epoch."""
     tau, slack = schedule.epoch_duration, SAME_MOMENT * schedule.duration
@@ -258,12 +253,7 @@ def _forwarded(
 
 
 def _in_order(
-    needs: list[Sequence[int]],
-    plan: Plan,
-    *,
-    came: _Moments,
-    leaving: _Moments,
-    held: float,
+    needs: list[Sequence[int]], plan: Plan, *, came: _Moments, leaving: _Moments, held: float
 ) -> None:
     """Wait for as much, in order of arrival, as has left so far and leaves now."""
     waited: list[int] = []

@@ -28,11 +28,7 @@ from ccl.topology import binding_limits
 
 
 def replay_limited(
-    problem: Problem,
-    schedule: Schedule,
-    *,
-    plan: Plan,
-    needs: Sequence[Sequence[int]],
+    problem: Problem, schedule: Schedule, *, plan: Plan, needs: Sequence[Sequence[int]]
 ) -> tuple[list[Transfer], list[float]]:
     """Return transfers and the arrival of each send, in µs.
 
@@ -167,13 +163,7 @@ def _waits(plan: Plan, needs: Sequence[Sequence[int]], *, links: int) -> _Waits:
     return _Waits(bounds, who, later)
 
 
-def _starts(
-    plan: Plan,
-    waits: _Waits,
-    earliest: Sequence[float],
-    *,
-    slack: float,
-) -> list[float]:
+def _starts(plan: Plan, waits: _Waits, earliest: Sequence[float], *, slack: float) -> list[float]:
     """Start everything as early as it can, in µs, and not before `earliest`.
 
     In the order in which the schedule starts the sends, all that one waits for has moved before

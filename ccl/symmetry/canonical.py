@@ -183,10 +183,7 @@ class Canonical:
 
 
 def canonical(
-    topology: Topology,
-    collective: Collective | None = None,
-    *,
-    windows: tuple[Window, ...] = (),
+    topology: Topology, collective: Collective | None = None, *, windows: tuple[Window, ...] = ()
 ) -> Canonical:
     """Return the canonical form of a cluster, with a collective on it if one is given.
 
@@ -383,13 +380,7 @@ def _asked(topology: Topology, collective: Collective | None) -> list[Request]:
     places = [topology.index[name] for name in topology.ranks]
     return [
         (
-            (
-                "chunk",
-                share_of(each, collective.size),
-                each.reduced,
-                each.priority,
-                each.tenant,
-            ),
+            ("chunk", share_of(each, collective.size), each.reduced, each.priority, each.tenant),
             tuple(sorted(places[rank] for rank in each.holders)),
             tuple(sorted(places[rank] for rank in each.destinations)),
         )

@@ -219,10 +219,7 @@ class Sums:
         return [total] * n
 
     def together(
-        self,
-        sends: Sequence[Timed],
-        contents: Sequence[Content],
-        devices: Mapping[str, Device],
+        self, sends: Sequence[Timed], contents: Sequence[Content], devices: Mapping[str, Device]
     ) -> Content:
         """Add up what sends bring whose paths meet."""
         total = 0

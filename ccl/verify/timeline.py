@@ -84,11 +84,7 @@ def _check_windows(
 
 
 def _check_limit(
-    problem: Problem,
-    limit: SharedLimit,
-    *,
-    carried: list[list[Transfer]],
-    slack: float,
+    problem: Problem, limit: SharedLimit, *, carried: list[list[Transfer]], slack: float
 ) -> None:
     """Count in each window what cannot have been carried outside it at the links' bandwidths."""
     rows = [

@@ -151,10 +151,7 @@ def _ends(network: Network) -> sparse.csr_array:
     """Return (devices, links): 1 where a link leaves a device, -1 where it enters one."""
     links = len(network.bandwidth)
     return sparse.csr_array(
-        (
-            np.repeat([1.0, -1.0], links),
-            (network.ends.T.ravel(), np.tile(np.arange(links), 2)),
-        ),
+        (np.repeat([1.0, -1.0], links), (network.ends.T.ravel(), np.tile(np.arange(links), 2))),
         shape=(len(network.problem.topology.devices), links),
     )
 

@@ -247,10 +247,7 @@ def _as_one(
     free = ~np.logical_or.reduce([links for _, links in joint])
     busy = [nbytes * 1e-3 / bandwidth for bandwidth, _ in joint]
     waited = [sum(float(each[links].min()) for each in waits) for _, links in joint]
-    return (
-        np.concatenate([opens[free], np.add(waited, busy)]),
-        np.concatenate([pace[free], busy]),
-    )
+    return (np.concatenate([opens[free], np.add(waited, busy)]), np.concatenate([pace[free], busy]))
 
 
 def _sets(heads: Floats, tails: Floats) -> Iterator[Mask]:

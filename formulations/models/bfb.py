@@ -103,10 +103,7 @@ def _nbytes(problem: Problem) -> dict[int, float]:
 
 def _trees(run: Run, nbytes: dict[int, float], *, reduces: bool) -> tuple[Tree, ...]:
     """Return the trees of a broadcast or, of a reduction, those of its time reversal reversed."""
-    from formulations.engines.bfb import (  # noqa: PLC0415  it loads a solver
-        steps_of,
-        trees_of,
-    )
+    from formulations.engines.bfb import steps_of, trees_of  # noqa: PLC0415  it loads a solver
     from formulations.engines.forestcoll.plans import turned  # noqa: PLC0415
     from formulations.engines.list_scheduling.timed import transfers_of  # noqa: PLC0415
 

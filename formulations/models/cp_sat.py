@@ -33,9 +33,10 @@ OR-tools' CP-SAT runs in a process of its own, as it cannot be loaded beside HiG
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ccl.collective import COLLECTIVES
+from ccl.options import option
 from ccl.problem import Problem
 from ccl.result import Result
 from formulations.core.refusals import no_limits, no_stores
@@ -52,34 +53,22 @@ PASSES = 300
 class Options(ProofOptions):
     """The form of constraint programming."""
 
-    seconds: float = field(
-        default=60.0,
-        metadata={
-            "label": "Time",
-            "unit": "s",
-            "min": 0.1,
-            "help": "For all searches together, where no shorter time limit is set",
-        },
+    seconds: float = option(
+        60.0,
+        "Time",
+        "For all searches together, where no shorter time limit is set",
+        unit="s",
+        min=0.1,
     )
-    symmetry: bool = field(
-        default=True,
-        metadata={
-            "label": "Symmetry",
-            "help": "Look for plans that look the same all around first",
-        },
+    symmetry: bool = option(True, "Symmetry", "Look for plans that look the same all around first")
+    workers: int = option(
+        1,
+        "Workers",
+        "Threads of the solver; with one the same question has the same answer",
+        min=1,
+        max=64,
     )
-    workers: int = field(
-        default=1,
-        metadata={
-            "label": "Workers",
-            "min": 1,
-            "max": 64,
-            "help": "Threads of the solver; with one the same question has the same answer",
-        },
-    )
-    seed: int = field(
-        default=0, metadata={"label": "Seed", "min": 0, "help": "Of the random numbers"}
-    )
+    seed: int = option(0, "Seed", "Of the random numbers", min=0)
 
 
 def refuses(problem: Problem) -> str | None:

@@ -49,10 +49,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from ccl.errors import LimitReached
+from ccl.options import option
 from ccl.problem import Problem
 from ccl.result import Result, Status, Stop
 from formulations.core.registry import Formulation
@@ -78,33 +79,26 @@ GRACE = 2.0
 class Options:
     """How many trees."""
 
-    trees_per_root: int = field(
-        default=0,
-        metadata={
-            "label": "Trees per root",
-            "min": 0,
-            "max": 1000,
-            "help": "The best rate with so many trees of each root; 0: as many as the best of all "
-            "takes",
-        },
+    trees_per_root: int = option(
+        0,
+        "Trees per root",
+        "The best rate with so many trees of each root; 0: as many as the best of all takes",
+        min=0,
+        max=1000,
     )
-    scan: int = field(
-        default=0,
-        metadata={
-            "label": "Scan trees up to",
-            "min": 0,
-            "max": 1000,
-            "help": "If the best rate takes more trees per root than this, the best number of "
-            "trees up to it; 0: no limit",
-        },
+    scan: int = option(
+        0,
+        "Scan trees up to",
+        "If the best rate takes more trees per root than this, the best number of "
+        "trees up to it; 0: no limit",
+        min=0,
+        max=1000,
     )
-    roots: Roots = field(
-        default="auto",
-        metadata={
-            "label": "Roots of an all-reduce",
-            "help": "equal: a reduce-scatter and an all-gather; free: shares of roots and links "
-            "by a linear program where that is faster; auto: the program where it is small",
-        },
+    roots: Roots = option(
+        "auto",
+        "Roots of an all-reduce",
+        "equal: a reduce-scatter and an all-gather; free: shares of roots and links "
+        "by a linear program where that is faster; auto: the program where it is small",
     )
 
 

@@ -109,10 +109,7 @@ def run(run: Run, options: Options) -> Result:
     LimitReached
         If the time limit came before the flow.
     """
-    from formulations.engines.orbit_lp.lp import (  # noqa: PLC0415  it loads a solver
-        Lift,
-        solve_orbits,
-    )
+    from formulations.engines.orbit_lp.lp import Lift, solve_orbits  # noqa: PLC0415  it loads a solver
 
     topology = run.problem.topology
     costs = None if options.costs == "none" else link_costs(topology, options.costs)

@@ -33,10 +33,11 @@ Gabow, Galil, Spencer and Tarjan, Combinatorica 6, 1986.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from ccl.bound import Bound
+from ccl.options import option
 from ccl.problem import Problem
 from ccl.result import ModelSize, Result, Stop
 from formulations.core.preparing import clock
@@ -61,26 +62,19 @@ MARGIN = 1e-10
 class Options:
     """Which of the forests of the best rate."""
 
-    symmetry: bool = field(
-        default=True,
-        metadata={"label": "Symmetry", "help": "Roots that look alike share their trees"},
+    symmetry: bool = option(True, "Symmetry", "Roots that look alike share their trees")
+    trees_per_root: int = option(
+        0,
+        "Trees per root",
+        "That many trees of equal weight, for few chunks; 0: as many as it takes",
+        min=0,
+        max=256,
     )
-    trees_per_root: int = field(
-        default=0,
-        metadata={
-            "label": "Trees per root",
-            "min": 0,
-            "max": 256,
-            "help": "That many trees of equal weight, for few chunks; 0: as many as it takes",
-        },
-    )
-    prefer: Literal["shallow", "gpus", "ports", "links", "any"] = field(
-        default="shallow",
-        metadata={
-            "label": "Of the best, prefer",
-            "help": "shallow: few hops; gpus: little that GPUs upload and download; ports: and "
-            "hosts; links: bytes times hops; any: the first found",
-        },
+    prefer: Literal["shallow", "gpus", "ports", "links", "any"] = option(
+        "shallow",
+        "Of the best, prefer",
+        "shallow: few hops; gpus: little that GPUs upload and download; ports: and "
+        "hosts; links: bytes times hops; any: the first found",
     )
 
 
@@ -93,10 +87,7 @@ def refuses(problem: Problem) -> str | None:
 
 def run(run: Run, options: Options) -> Result:
     """Generate columns and offer the forest."""
-    from formulations.engines.tree_columns.search import (  # noqa: PLC0415  it loads a solver
-        Search,
-        forest_of,
-    )
+    from formulations.engines.tree_columns.search import Search, forest_of  # noqa: PLC0415  it loads a solver
     from formulations.engines.tree_columns.task import task_of  # noqa: PLC0415
 
     task = task_of(run.problem, symmetric=options.symmetry)
@@ -174,14 +165,7 @@ FORMULATION = Formulation(
     title="Orbit column generation with trees (best rate)",
     reference="thesis, section 5.2",
     collectives=frozenset(
-        {
-            "all-gather",
-            "reduce-scatter",
-            "all-reduce",
-            "broadcast",
-            "reduce",
-            "custom",
-        }
+        {"all-gather", "reduce-scatter", "all-reduce", "broadcast", "reduce", "custom"}
     ),
     options=Options,
     refuses=refuses,

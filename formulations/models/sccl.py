@@ -40,10 +40,11 @@ all-gather, each with the steps and rounds that are requested
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from ccl.collective import COLLECTIVES
+from ccl.options import option
 from ccl.problem import Problem
 from ccl.result import Result
 from formulations.core.refusals import no_limits, no_stores
@@ -56,57 +57,34 @@ from formulations.engines.reverse_time import irreversible
 class Options:
     """The form of steps and rounds."""
 
-    mode: Literal["least-steps", "instance", "pareto"] = field(
-        default="least-steps",
-        metadata={
-            "label": "Mode",
-            "help": "Fewest steps of one round each, one instance, or every best trade between "
-            "steps and rounds",
-        },
+    mode: Literal["least-steps", "instance", "pareto"] = option(
+        "least-steps",
+        "Mode",
+        "Fewest steps of one round each, one instance, or every best trade between "
+        "steps and rounds",
     )
-    steps: int | None = field(
-        default=None,
-        metadata={
-            "label": "Steps",
-            "min": 1,
-            "max": 1000,
-            "help": "Of an instance; empty for the least that distances allow",
-        },
+    steps: int | None = option(
+        None, "Steps", "Of an instance; empty for the least that distances allow", min=1, max=1000
     )
-    rounds: int | None = field(
-        default=None,
-        metadata={
-            "label": "Rounds",
-            "min": 1,
-            "max": 100_000,
-            "help": "Of all steps of an instance together; empty for the least that cuts allow",
-        },
+    rounds: int | None = option(
+        None,
+        "Rounds",
+        "Of all steps of an instance together; empty for the least that cuts allow",
+        min=1,
+        max=100_000,
     )
-    seconds: float = field(
-        default=10.0,
-        metadata={
-            "label": "Time",
-            "unit": "s",
-            "min": 0.01,
-            "help": "For each instance, where no shorter time limit is set",
-        },
+    seconds: float = option(
+        10.0, "Time", "For each instance, where no shorter time limit is set", unit="s", min=0.01
     )
-    symmetry: bool = field(
-        default=True,
-        metadata={"label": "Symmetry", "help": "Look for plans that look the same all round first"},
+    symmetry: bool = option(True, "Symmetry", "Look for plans that look the same all round first")
+    workers: int = option(
+        1,
+        "Workers",
+        "Threads of the solver; with one the same question has the same answer",
+        min=1,
+        max=64,
     )
-    workers: int = field(
-        default=1,
-        metadata={
-            "label": "Workers",
-            "min": 1,
-            "max": 64,
-            "help": "Threads of the solver; with one the same question has the same answer",
-        },
-    )
-    seed: int = field(
-        default=0, metadata={"label": "Seed", "min": 0, "help": "Of the random numbers"}
-    )
+    seed: int = option(0, "Seed", "Of the random numbers", min=0)
 
 
 def refuses(problem: Problem) -> str | None:

@@ -62,10 +62,11 @@ Decisions
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from ccl.collective import COLLECTIVES
+from ccl.options import option
 from ccl.problem import Problem
 from ccl.result import Result
 from ccl.serialization.sketches import Sketch
@@ -84,62 +85,38 @@ MOST_DELIVERIES = 20_000
 class Options(ProofOptions):
     """The form of TACCL."""
 
-    sketch: Sketch | None = field(
-        default=None,
-        metadata={
-            "label": "Sketch",
-            "help": "Which links are used and how; derived from the cluster when left out",
-        },
+    sketch: Sketch | None = option(
+        None, "Sketch", "Which links are used and how; derived from the cluster when left out"
     )
-    ordering: Literal["best", "shortest-until-now", "longest-from-now"] = field(
-        default="best",
-        metadata={
-            "label": "Chunk first",
-            "help": "With the shortest path until now, with the longest from now, or both tried",
-        },
+    ordering: Literal["best", "shortest-until-now", "longest-from-now"] = option(
+        "best",
+        "Chunk first",
+        "With the shortest path until now, with the longest from now, or both tried",
     )
-    link_order: Literal["best", "along", "against"] = field(
-        default="best",
-        metadata={
-            "label": "Links ordered",
-            "help": "Along the paths from their beginnings, against them, or both tried",
-        },
+    link_order: Literal["best", "along", "against"] = option(
+        "best",
+        "Links ordered",
+        "Along the paths from their beginnings, against them, or both tried",
     )
-    inclination: Literal["sketch", "all", "uc-min", "uc-max"] = field(
-        default="sketch",
-        metadata={
-            "label": "Pairs at switches",
-            "help": "Few (uc-min), many (uc-max) or whatever comes; as the sketch says if left",
-        },
+    inclination: Literal["sketch", "all", "uc-min", "uc-max"] = option(
+        "sketch",
+        "Pairs at switches",
+        "Few (uc-min), many (uc-max) or whatever comes; as the sketch says if left",
     )
-    latency: Literal["passes", "holds"] = field(
-        default="passes",
-        metadata={
-            "label": "Latency",
-            "help": "Whether a link is busy for it too in steps 1 and 2, as in the paper",
-        },
+    latency: Literal["passes", "holds"] = option(
+        "passes", "Latency", "Whether a link is busy for it too in steps 1 and 2, as in the paper"
     )
-    contiguity: Literal["off", "between-hosts", "everywhere"] = field(
-        default="between-hosts",
-        metadata={"label": "Contiguity", "help": "Links on which step 3 may send together"},
+    contiguity: Literal["off", "between-hosts", "everywhere"] = option(
+        "between-hosts", "Contiguity", "Links on which step 3 may send together"
     )
-    path_seconds: float = field(
-        default=20.0, metadata={"label": "Step 1", "unit": "s", "min": 0.01, "max": 86_400.0}
+    path_seconds: float = option(20.0, "Step 1", unit="s", min=0.01, max=86_400.0)
+    contiguity_seconds: float = option(3.0, "Step 3", unit="s", min=0.01, max=86_400.0)
+    quick: bool = option(
+        True,
+        "Quick paths",
+        "Offer quick paths first; without, they are only what step 1 begins with",
     )
-    contiguity_seconds: float = field(
-        default=3.0, metadata={"label": "Step 3", "unit": "s", "min": 0.01, "max": 86_400.0}
-    )
-    quick: bool = field(
-        default=True,
-        metadata={
-            "label": "Quick paths",
-            "help": "Offer quick paths first; without, they are only what step 1 begins with",
-        },
-    )
-    seed: int = field(
-        default=0,
-        metadata={"label": "Seed", "min": 0, "help": "Of the solver, and of ties if not 0"},
-    )
+    seed: int = option(0, "Seed", "Of the solver, and of ties if not 0", min=0)
 
 
 def refuses(problem: Problem) -> str | None:

@@ -71,11 +71,12 @@ After six of these in a row it is given up. Nothing is proved by rounds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from ccl.collective import COLLECTIVES
 from ccl.errors import Infeasible
+from ccl.options import option
 from ccl.problem import Problem
 from ccl.result import Result, Stop
 from formulations.core.refusals import no_stores
@@ -111,62 +112,39 @@ FINER = 300_000
 class Options(DurationOptions, ProofOptions):
     """The form of the rounds."""
 
-    round_epochs: int | None = field(
-        default=None,
-        metadata={
-            "label": "Epochs of a round",
-            "min": 1,
-            "help": "Left empty, up to 4 times the most epochs of a hop, by the model's size",
-        },
+    round_epochs: int | None = option(
+        None,
+        "Epochs of a round",
+        "Left empty, up to 4 times the most epochs of a hop, by the model's size",
+        min=1,
     )
-    gamma: float = field(
-        default=0.9,
-        metadata={
-            "label": "Gamma",
-            "min": 0.0,
-            "max": 1.0,
-            "help": "What a chunk one step from its destination counts beside one that is there, "
-            "doubled",
-        },
+    gamma: float = option(
+        0.9,
+        "Gamma",
+        "What a chunk one step from its destination counts beside one that is there, doubled",
+        min=0.0,
+        max=1.0,
     )
-    round_gap: float = field(
-        default=5.0,
-        metadata={
-            "label": "Gap of a round",
-            "unit": "%",
-            "min": 0.0,
-            "help": "Gap of a round's reward at which its solver stops",
-        },
+    round_gap: float = option(
+        5.0,
+        "Gap of a round",
+        "Gap of a round's reward at which its solver stops",
+        unit="%",
+        min=0.0,
     )
-    round_seconds: float = field(
-        default=10.0,
-        metadata={
-            "label": "Time of a round",
-            "unit": "s",
-            "min": 0.01,
-            "help": "Limit for the solver in one round",
-        },
+    round_seconds: float = option(
+        10.0, "Time of a round", "Limit for the solver in one round", unit="s", min=0.01
     )
-    switches: Literal["as drawn", "hyper-edges"] = field(
-        default="as drawn",
-        metadata={
-            "label": "Switches",
-            "help": "Devices that copy or not as drawn, or replaced by hyper-edges between GPUs",
-        },
+    switches: Literal["as drawn", "hyper-edges"] = option(
+        "as drawn",
+        "Switches",
+        "Devices that copy or not as drawn, or replaced by hyper-edges between GPUs",
     )
-    shorten_end: bool = field(
-        default=True,
-        metadata={
-            "label": "Shorten the end",
-            "help": "Solve the last rounds again, for one epoch less each time",
-        },
+    shorten_end: bool = option(
+        True, "Shorten the end", "Solve the last rounds again, for one epoch less each time"
     )
-    greedy_start: bool = field(
-        default=True,
-        metadata={
-            "label": "Greedy start",
-            "help": "Keep the greedy schedule that chooses the grid as a first plan",
-        },
+    greedy_start: bool = option(
+        True, "Greedy start", "Keep the greedy schedule that chooses the grid as a first plan"
     )
 
 

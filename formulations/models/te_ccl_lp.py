@@ -50,10 +50,11 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ccl.errors import Infeasible, LimitReached, ScheduleError
+from ccl.options import option
 from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.result import Result, Stop
@@ -111,13 +112,7 @@ PATIENCE = 6
 class Options(EpochOptions):
     """The form of the model."""
 
-    symmetry: bool = field(
-        default=True,
-        metadata={
-            "label": "Symmetry",
-            "help": "Sources that look alike are solved as one",
-        },
-    )
+    symmetry: bool = option(True, "Symmetry", "Sources that look alike are solved as one")
 
 
 def refuses(problem: Problem) -> str | None:

@@ -49,6 +49,7 @@ from typing import TYPE_CHECKING, Literal
 from ccl.bound import Bound
 from ccl.collective import COLLECTIVES
 from ccl.errors import Infeasible, LimitReached
+from ccl.options import option
 from ccl.plans import Flow, Forest, Rate, Tree
 from ccl.problem import Problem
 from ccl.result import Result, Stop
@@ -81,22 +82,17 @@ MARGIN = 1e-7
 class Options:
     """What is solved, and what is wanted beside the best rate."""
 
-    model: Literal["best", "labels", "duplicates", "relaxation"] = field(
-        default="best",
-        metadata={
-            "label": "Switches and memories by",
-            "help": "labels: exact, few GPUs; duplicates: a vertex for each next stop of a switch; "
-            "relaxation: rows for switches, made stronger until proved",
-        },
+    model: Literal["best", "labels", "duplicates", "relaxation"] = option(
+        "best",
+        "Switches and memories by",
+        "labels: exact, few GPUs; duplicates: a vertex for each next stop of a switch; "
+        "relaxation: rows for switches, made stronger until proved",
     )
-    hops: int | None = field(
-        default=None,
-        metadata={
-            "label": "Hops at most",
-            "min": 1,
-            "help": "Over links, switches counted; fewer hops fill a pipeline sooner and may carry "
-            "less",
-        },
+    hops: int | None = option(
+        None,
+        "Hops at most",
+        "Over links, switches counted; fewer hops fill a pipeline sooner and may carry less",
+        min=1,
     )
     costs: CostKind = field(default="gpus", metadata=COST_ROW)
 

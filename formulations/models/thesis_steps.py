@@ -33,13 +33,14 @@ Source: the thesis, section 3.1, (3.8) and (3.9).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from ccl.collective import COLLECTIVES
 from ccl.errors import Infeasible, LimitReached
+from ccl.options import option
 from ccl.problem import Problem
 from ccl.result import Result, Stop
 from ccl.topology import binding_limits
@@ -49,13 +50,7 @@ from formulations.core.run import Run
 from formulations.engines.epoch_grid.arcs import Arcs, link_arcs
 from formulations.engines.epoch_grid.epochs import EpochGrid, ProofOptions
 from formulations.engines.epoch_grid.plans import demand, schedule
-from formulations.engines.epoch_grid.windows import (
-    Need,
-    by_bound,
-    by_hops,
-    proved_short,
-    too_short,
-)
+from formulations.engines.epoch_grid.windows import Need, by_bound, by_hops, proved_short, too_short
 from formulations.engines.fluid_lp.plain import CostKind, link_costs
 from formulations.engines.fluid_lp.stepwise import STEP_GROUPS, count_steps
 from formulations.engines.reverse_time import irreversible, parts, search
@@ -72,34 +67,20 @@ PATIENCE = 0.5
 class Options(ProofOptions):
     """How long a step is, and how many there are."""
 
-    step: Literal["slowest", "fastest", "each"] = field(
-        default="slowest",
-        metadata={
-            "label": "Step by",
-            "help": "A chunk on the slowest or fastest link, or on each, one after the other; "
-            "slower links are left out",
-        },
+    step: Literal["slowest", "fastest", "each"] = option(
+        "slowest",
+        "Step by",
+        "A chunk on the slowest or fastest link, or on each, one after the other; "
+        "slower links are left out",
     )
-    step_duration: float | None = field(
-        default=None,
-        metadata={
-            "label": "Step duration",
-            "unit": "µs",
-            "min": 0.0,
-            "help": "Given here, it is what the step is by",
-        },
+    step_duration: float | None = option(
+        None, "Step duration", "Given here, it is what the step is by", unit="µs", min=0.0
     )
-    steps: int | None = field(
-        default=None,
-        metadata={"label": "Steps", "min": 1, "help": "T; left empty, the least is found"},
-    )
-    costs: CostKind = field(
-        default="gpus",
-        metadata={
-            "label": "Of the shortest, least",
-            "help": "gpus: what GPUs upload and download; ports: and what hosts do; "
-            "links: sends; none: any",
-        },
+    steps: int | None = option(None, "Steps", "T; left empty, the least is found", min=1)
+    costs: CostKind = option(
+        "gpus",
+        "Of the shortest, least",
+        "gpus: what GPUs upload and download; ports: and what hosts do; links: sends; none: any",
     )
 
 

@@ -35,13 +35,14 @@ were found.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
 import numpy as np
 
 from ccl.errors import ProblemError
+from ccl.options import option
 from ccl.problem import Problem
 from ccl.result import Result
 from ccl.topology import Topology
@@ -67,18 +68,11 @@ from formulations.engines.closed_forms.trees import (
 class Options:
     """Who deals with other hosts, and how."""
 
-    roots: Literal["multi-rooted", "single"] = field(
-        default="multi-rooted",
-        metadata={"label": "Between hosts", "help": "every GPU with its like, or one GPU a host"},
+    roots: Literal["multi-rooted", "single"] = option(
+        "multi-rooted", "Between hosts", "every GPU with its like, or one GPU a host"
     )
-    inside: Algorithm = field(
-        default="direct",
-        metadata={"label": "Within a host", "help": "all at once, around a ring, or doubling"},
-    )
-    between: Algorithm = field(
-        default="direct",
-        metadata={"label": "Among hosts", "help": "all at once, around a ring, or doubling"},
-    )
+    inside: Algorithm = option("direct", "Within a host", "all at once, around a ring, or doubling")
+    between: Algorithm = option("direct", "Among hosts", "all at once, around a ring, or doubling")
 
 
 def refuses(problem: Problem) -> str | None:

@@ -18,9 +18,10 @@ It proves nothing by itself: how good a plan is, the bounds say.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ccl.collective import COLLECTIVES
+from ccl.options import option
 from ccl.problem import Problem
 from ccl.result import Result, Stop
 from formulations.core.refusals import no_stores
@@ -33,22 +34,15 @@ from formulations.engines.reverse_time import irreversible
 class Options:
     """The form of list scheduling."""
 
-    passes: int = field(
-        default=120,
-        metadata={
-            "label": "Passes",
-            "min": 1,
-            "max": 1_000_000,
-            "help": "Plans tried for each symmetry; fewer where they are large",
-        },
+    passes: int = option(
+        120,
+        "Passes",
+        "Plans tried for each symmetry; fewer where they are large",
+        min=1,
+        max=1_000_000,
     )
-    symmetry: bool = field(
-        default=True,
-        metadata={"label": "Symmetry", "help": "Look for plans that look the same all around"},
-    )
-    seed: int = field(
-        default=0, metadata={"label": "Seed", "min": 0, "help": "Of the random numbers"}
-    )
+    symmetry: bool = option(True, "Symmetry", "Look for plans that look the same all around")
+    seed: int = option(0, "Seed", "Of the random numbers", min=0)
 
 
 def refuses(problem: Problem) -> str | None:

@@ -17,9 +17,10 @@ that no better ring exists. With c chunks per shard every link passes chunk afte
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
+from ccl.options import option
 from ccl.problem import Problem
 from ccl.result import Result
 from formulations.core.registry import Formulation
@@ -32,18 +33,15 @@ from formulations.engines.closed_forms.rings import refuses as no_ring
 class Options:
     """Which rings."""
 
-    directions: Literal["one", "both"] = field(
-        default="one",
-        metadata={"label": "Directions", "help": "One way round, or both ways at once"},
+    directions: Literal["one", "both"] = option(
+        "one", "Directions", "One way round, or both ways at once"
     )
-    rings: int = field(
-        default=1,
-        metadata={
-            "label": "Rings",
-            "min": 0,
-            "max": 1024,
-            "help": "Rings side by side that share the chunks; 0 for as many as pay",
-        },
+    rings: int = option(
+        1,
+        "Rings",
+        "Rings side by side that share the chunks; 0 for as many as pay",
+        min=0,
+        max=1024,
     )
 
 

@@ -23,9 +23,10 @@ link that is free when all its links are; the paper has direct links alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
+from ccl.options import option
 from ccl.problem import Problem
 from ccl.result import Result, Stop
 from formulations.core.refusals import no_stores
@@ -40,40 +41,28 @@ Order = Literal["rarest", "any"]
 class Options:
     """How many trials, and what they choose."""
 
-    trials: int = field(
-        default=100,
-        metadata={
-            "label": "Trials",
-            "min": 1,
-            "max": 1_000_000,
-            "help": "Plans tried for each symmetry; fewer where they are large",
-        },
+    trials: int = option(
+        100,
+        "Trials",
+        "Plans tried for each symmetry; fewer where they are large",
+        min=1,
+        max=1_000_000,
     )
-    order: Order = field(
-        default="rarest",
-        metadata={
-            "label": "Chunks",
-            "help": "rarest: what fewest ranks have goes first; any: all with the same chance",
-        },
+    order: Order = option(
+        "rarest",
+        "Chunks",
+        "rarest: what fewest ranks have goes first; any: all with the same chance",
     )
-    patience: float = field(
-        default=0.5,
-        metadata={
-            "label": "Patience of slower links",
-            "min": 0.0,
-            "max": 0.9,
-            "help": "Chance that a slower link lets its turn pass in every other trial; 0: none "
-            "ever waits, as in the paper",
-        },
+    patience: float = option(
+        0.5,
+        "Patience of slower links",
+        "Chance that a slower link lets its turn pass in every other trial; 0: none "
+        "ever waits, as in the paper",
+        min=0.0,
+        max=0.9,
     )
-    symmetry: bool = field(
-        default=True,
-        metadata={"label": "Symmetry", "help": "Look for plans that look the same all around"},
-    )
-    seed: int = field(
-        default=0,
-        metadata={"label": "Seed", "min": 0, "max": 1000, "help": "Of the random numbers"},
-    )
+    symmetry: bool = option(True, "Symmetry", "Look for plans that look the same all around")
+    seed: int = option(0, "Seed", "Of the random numbers", min=0, max=1000)
 
 
 def refuses(problem: Problem) -> str | None:
@@ -126,10 +115,7 @@ def run(run: Run, options: Options) -> Result:
     LimitReached
         If no trial brought every chunk where it must go.
     """
-    from formulations.engines.list_scheduling.search import (  # noqa: PLC0415  it loads a solver
-        Matcher,
-        answer,
-    )
+    from formulations.engines.list_scheduling.search import Matcher, answer  # noqa: PLC0415  it loads a solver
 
     topology = run.problem.topology
     if any(not each.stores and topology.links_out[each.name] for each in topology.devices):

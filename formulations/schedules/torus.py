@@ -26,10 +26,11 @@ there are as many chunks per shard as dimensions, by default.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ccl.options import option
 from ccl.problem import Problem
 from ccl.result import Result
 from formulations.core.registry import Formulation
@@ -45,16 +46,11 @@ from formulations.engines.closed_forms.trees import Messages, Task
 class Options:
     """Directions and orders."""
 
-    both_ways: bool = field(
-        default=True,
-        metadata={"label": "Both directions", "help": "pass on in both directions of a ring"},
-    )
-    split: bool = field(
-        default=True,
-        metadata={
-            "label": "Split over orders of dimensions",
-            "help": "uses all links at once; needs as many chunks per shard as dimensions",
-        },
+    both_ways: bool = option(True, "Both directions", "pass on in both directions of a ring")
+    split: bool = option(
+        True,
+        "Split over orders of dimensions",
+        "uses all links at once; needs as many chunks per shard as dimensions",
     )
 
 

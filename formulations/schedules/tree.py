@@ -30,13 +30,14 @@ with the most GB/s to and from the others unless `all_reduce_root` says which.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Literal
 
 import numpy as np
 
 from ccl.errors import ProblemError
+from ccl.options import option
 from ccl.problem import Problem
 from ccl.result import Result
 from formulations.core.registry import Formulation
@@ -51,11 +52,7 @@ Shape = Literal["binomial", "binary", "chain", "flat"]
 UP = frozenset({"reduce", "gather"})
 """Kinds that only go up the tree."""
 
-WRITTEN = (
-    "⌈log2 p⌉ (α + mβ)",
-    "(p + n - 2) (α + mβ/n)",
-    "(h + 2n - 2) (α + mβ/n), h = {h}",
-)
+WRITTEN = ("⌈log2 p⌉ (α + mβ)", "(p + n - 2) (α + mβ/n)", "(h + 2n - 2) (α + mβ/n), h = {h}")
 """Formulas of broadcasts in which so many steps lie between chunks; two GPUs are a chain."""
 
 
@@ -63,21 +60,17 @@ WRITTEN = (
 class Options:
     """The tree."""
 
-    shape: Shape = field(
-        default="binomial",
-        metadata={
-            "label": "Shape",
-            "help": "binomial has the fewest steps; binary and chain pass on chunk after chunk",
-        },
+    shape: Shape = option(
+        "binomial",
+        "Shape",
+        "binomial has the fewest steps; binary and chain pass on chunk after chunk",
     )
-    all_reduce_root: int | None = field(
-        default=None,
-        metadata={
-            "label": "Root of an all-reduce",
-            "unit": "rank",
-            "min": 0,
-            "help": "where sums are added up; by default the GPU with the fastest paths",
-        },
+    all_reduce_root: int | None = option(
+        None,
+        "Root of an all-reduce",
+        "where sums are added up; by default the GPU with the fastest paths",
+        unit="rank",
+        min=0,
     )
 
 

@@ -268,13 +268,7 @@ class HighsRun:
         highs.passModel(lp)
         return highs
 
-    def solve(
-        self,
-        *,
-        time_limit: float | None,
-        gap: float | None,
-        method: str,
-    ) -> Outcome:
+    def solve(self, *, time_limit: float | None, gap: float | None, method: str) -> Outcome:
         """Run HiGHS and bring what it found into the model's variables."""
         highs, backend = self.highs, self.backend
         options: dict[str, Any] = {

@@ -143,10 +143,7 @@ def start(
 
 
 def measure(
-    problem: Problem,
-    formulation: str = DEFAULT,
-    *,
-    options: Mapping[str, Any] | None = None,
+    problem: Problem, formulation: str = DEFAULT, *, options: Mapping[str, Any] | None = None
 ) -> ModelSize | None:
     """Estimate the size of the model of `problem`, without building it or loading a solver.
 

@@ -32,14 +32,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
 from ccl.bound import Bound
 from ccl.collective import COLLECTIVES
 from ccl.errors import SolveError
-from ccl.options import option_fields
+from ccl.options import option, option_fields
 from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.result import PROOF_TOLERANCE, Plan, Result, Stop
@@ -146,24 +146,18 @@ MANY = 20_000
 class Options:
     """The form of the portfolio."""
 
-    effort: Literal["quick", "normal", "thorough"] = field(
-        default="normal",
-        metadata={
-            "label": "Effort",
-            "help": "How long exact methods may try where the bound is not met: not at all, up to "
-            "10 s or up to 60 s each",
-        },
+    effort: Literal["quick", "normal", "thorough"] = option(
+        "normal",
+        "Effort",
+        "How long exact methods may try where the bound is not met: not at all, up to "
+        "10 s or up to 60 s each",
     )
-    seed: int = field(
-        default=0, metadata={"label": "Seed", "min": 0, "help": "Of the random numbers"}
-    )
-    methods: str = field(
-        default="",
-        metadata={
-            "label": "Methods",
-            "help": "Names of the methods to try, in this order, joined by commas; by default "
-            "those that can win on the problem",
-        },
+    seed: int = option(0, "Seed", "Of the random numbers", min=0)
+    methods: str = option(
+        "",
+        "Methods",
+        "Names of the methods to try, in this order, joined by commas; by default "
+        "those that can win on the problem",
     )
 
 

@@ -372,12 +372,7 @@ def _send(number: int, way: Way) -> Send:
 
 
 def _task(
-    number: int,
-    hop: Way,
-    after: tuple[int, ...],
-    *,
-    through: bool,
-    fraction: float = 1.0,
+    number: int, hop: Way, after: tuple[int, ...], *, through: bool, fraction: float = 1.0
 ) -> Task:
     src, dst, via = hop
     if through or not via:

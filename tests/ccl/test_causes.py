@@ -56,11 +56,7 @@ class TestLinks:
 
         assert told[1, "g1", "g2"] == (Reason.AT_ONCE, None, 0)
         assert told[2, "g1", "g2"] == (Reason.LINK_BUSY, (1, "g1", "g2"), 0)
-        assert told[0, "g1", "g2"] == (
-            Reason.LINK_BUSY,
-            (2, "g1", "g2"),
-            pytest.approx(20),
-        )
+        assert told[0, "g1", "g2"] == (Reason.LINK_BUSY, (2, "g1", "g2"), pytest.approx(20))
 
     def test_a_sum_waits_for_the_last_of_its_parts(self):
         """g2 adds what g0 brings at 20 µs and g1, at half the speed, at 40 µs."""

@@ -128,10 +128,7 @@ BROKEN = {
     "too large": (GOOD.replace("50.0", "1e999", 1), r"links\[0\].bandwidth: number out of range"),
     "text": (GOOD.replace("50.0", '"50"', 1), r"bandwidth: expected a number, got a text"),
     "typing error": (GOOD.replace("bandwidth", "bandwith", 1), "unknown field `bandwith`"),
-    "half": (
-        GOOD.replace("[0, 0, [", "[-1, 0, [", 1),
-        r"sends\[0\]\[0\]: expected a whole number",
-    ),
+    "half": (GOOD.replace("[0, 0, [", "[-1, 0, [", 1), r"sends\[0\]\[0\]: expected a whole number"),
     "deep": ('{"format":' + "[" * 100_000, "it is nested too deep"),
     "not text": (b"\xff\xfe{}", "line 1, column 1: it is not UTF-8 text"),
     "surrogate": ('{"format": "\ud800"}', "line 1, column 13: it is not UTF-8 text"),
@@ -278,8 +275,7 @@ def test_a_link_to_a_file_stays_one(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("path", "why"),
-    [("no/such/folder.json", "no such file or directory"), (".", "is a directory")],
+    ("path", "why"), [("no/such/folder.json", "no such file or directory"), (".", "is a directory")]
 )
 def test_what_cannot_be_read_or_written_is_said(tmp_path, path, why):
     with pytest.raises(FormatError, match=f"cannot be read: {why}"):

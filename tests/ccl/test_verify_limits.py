@@ -15,11 +15,7 @@ from ccl.problem import Problem, Window
 from ccl.simulate import simulate
 from ccl.topology import Link, SharedLimit, Topology
 from ccl.verify import verify
-from tests.ccl.clusters import (
-    MB,
-    gpus,
-    star,
-)
+from tests.ccl.clusters import MB, gpus, star
 from tests.ccl.judging import accepted, refused
 
 

@@ -245,11 +245,7 @@ class TestFlow:
 
     @pytest.mark.parametrize(
         "chunk",
-        [
-            Chunk(MB, (0,), (1, 2)),
-            Chunk(MB, (0, 1), (2,)),
-            Chunk(MB, (0,), (2,), reduced=True),
-        ],
+        [Chunk(MB, (0,), (1, 2)), Chunk(MB, (0, 1), (2,)), Chunk(MB, (0,), (2,), reduced=True)],
     )
     def test_carries_only_chunks_with_two_ends(self, chunk):
         error = refused(Problem(mesh(3), custom(3, [chunk])), Flow(()))

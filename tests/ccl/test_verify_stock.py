@@ -10,11 +10,7 @@ from ccl.collective import Chunk, broadcast, custom
 from ccl.plans import Send
 from ccl.problem import Problem
 from ccl.topology import Link, Topology, device
-from tests.ccl.clusters import (
-    MB,
-    gpus,
-    mesh,
-)
+from tests.ccl.clusters import MB, gpus, mesh
 from tests.ccl.judging import accepted, refused, send_many, send_one
 
 

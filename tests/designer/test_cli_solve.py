@@ -166,10 +166,7 @@ def test_the_help_shows_the_flags_of_the_formulation(run, name):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (
-            ("ring", *MILP, "--tau", "3"),
-            "te-ccl-milp has no option --tau; its own options are --",
-        ),
+        (("ring", *MILP, "--tau", "3"), "te-ccl-milp has no option --tau; its own options are --"),
         (("ring", "--formulation", "direct", "--epoch", "x"), "it has no options of its own"),
         (("ring", "--formulation", "te-ccl-ml"), "did you mean te-ccl-"),
         (("ring", *MILP, "--horizon", "many"), "Invalid value for '--horizon'"),

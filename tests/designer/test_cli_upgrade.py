@@ -69,10 +69,7 @@ def test_a_front_is_a_table_of_points(run):
     code, out, err = run("ring:gpus=4", "--front", "--target", "2x")
     assert (code, err) == (0, "")
     rows = [" ".join(line.split()) for line in out.splitlines()[-2:]]
-    assert rows == [
-        "1× 0 GB/s 133 GB/s –",
-        "2× 200 GB/s 267 GB/s links at 50 GB/s to 100 GB/s",
-    ]
+    assert rows == ["1× 0 GB/s 133 GB/s –", "2× 200 GB/s 267 GB/s links at 50 GB/s to 100 GB/s"]
 
     _, out, _ = run("ring:gpus=4", "--front", "--target", "2x", "--json")
     assert [each["factor"] for each in json.loads(out)["points"]] == pytest.approx([1, 2])

@@ -105,10 +105,7 @@ def test_a_pair_of_opposites_is_one_selected_line(drawn):
 
 def test_a_limit_over_a_selected_line_counts_both_directions(drawn):
     command = edits.from_button(
-        drawn,
-        {"links": [["gpu1", "gpu2"]]},
-        name="limit",
-        form={"name": "pcie", "bandwidth": 64},
+        drawn, {"links": [["gpu1", "gpu2"]]}, name="limit", form={"name": "pcie", "bandwidth": 64}
     )
     assert sorted(command["args"]["limits"][1]["links"]) == [["gpu1", "gpu2"], ["gpu2", "gpu1"]]
 

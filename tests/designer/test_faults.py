@@ -17,12 +17,7 @@ def test_the_horizon_of_a_real_error_is_offered_and_not_refused_again(ring):
     """Two hops to the GPU across the ring: one epoch cannot be enough, whatever its length."""
     problem = Problem(ring, all_gather(4, 4e6))
     with pytest.raises(Infeasible) as caught:
-        solve(
-            problem,
-            "te-ccl-milp",
-            options={"horizon": 1, "greedy_start": False},
-            time_limit=20,
-        )
+        solve(problem, "te-ccl-milp", options={"horizon": 1, "greedy_start": False}, time_limit=20)
     asked = enough(caught.value, "te-ccl-milp")
     assert asked is not None
     option, epochs, unit = asked

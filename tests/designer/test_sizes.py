@@ -72,8 +72,7 @@ def test_every_remedy_keeps_what_it_promises():
     fewer = found["chunks"]
     assert isinstance(fewer.value, int)
     told = measure(
-        problem_of(topology, Request(formulation="te-ccl-milp", chunks=fewer.value)),
-        "te-ccl-milp",
+        problem_of(topology, Request(formulation="te-ccl-milp", chunks=fewer.value)), "te-ccl-milp"
     )
     assert told is not None
     assert told.variables == fewer.variables <= LARGE

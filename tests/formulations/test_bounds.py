@@ -258,10 +258,7 @@ def test_two_ndv2_are_bound_by_the_link_between_them():
 def test_latency_before_and_after_a_cut_counts():
     """g0 - s - g1 with 2 and 3 µs: 1 MB over 10 GB/s enters from 0 on and has left 5 µs before."""
     devices = (device("gpu", "g0"), device("switch", "s"), device("gpu", "g1"))
-    links = (
-        *duplex("g0", "s", bandwidth=10, alpha=2),
-        *duplex("s", "g1", bandwidth=10, alpha=3),
-    )
+    links = (*duplex("g0", "s", bandwidth=10, alpha=2), *duplex("s", "g1", bandwidth=10, alpha=3))
     topology = Topology("way", devices, links)
     bounds = lower_bounds(Problem(topology, make_collective("broadcast", 2, MB)))
 
@@ -376,10 +373,7 @@ def test_a_chunk_with_two_holders_need_not_leave_either():
 def two_holders() -> Problem:
     """Line g0 - g1 - g2 of 1 and 10 GB/s, 30 and 5 µs: g2 needs 1 MB that g0 and g1 have."""
     devices = tuple(device("gpu", f"g{i}") for i in range(3))
-    links = (
-        *duplex("g0", "g1", bandwidth=1, alpha=30),
-        *duplex("g1", "g2", bandwidth=10, alpha=5),
-    )
+    links = (*duplex("g0", "g1", bandwidth=1, alpha=30), *duplex("g1", "g2", bandwidth=10, alpha=5))
     return Problem(Topology("uneven line", devices, links), custom(3, [Chunk(MB, (0, 1), (2,))]))
 
 
@@ -436,12 +430,7 @@ def ring_makespan(given_problem: Problem) -> float:
     return (ranks - 1) * link.transfer_time(given_problem.collective.size / ranks)
 
 
-@given(
-    st.integers(3, 12),
-    st.floats(1, 1000),
-    st.floats(0, 10),
-    st.floats(1e3, 1e9),
-)
+@given(st.integers(3, 12), st.floats(1, 1000), st.floats(0, 10), st.floats(1e3, 1e9))
 @settings(max_examples=50, deadline=None)
 def test_no_bound_is_above_the_ring_algorithm(gpus, bandwidth, alpha, size):
     topology = gallery.open_cluster(f"ring:gpus={gpus},bandwidth={bandwidth},alpha={alpha}")

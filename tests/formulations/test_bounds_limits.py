@@ -32,10 +32,7 @@ def problem(
 
 def pair_under_a_limit() -> Problem:
     """g0 and g1 on a switch at 50 GB/s and 20 µs; both links of g0 together carry 50 GB/s."""
-    links = (
-        *duplex("g0", "s", bandwidth=50, alpha=20),
-        *duplex("g1", "s", bandwidth=50, alpha=20),
-    )
+    links = (*duplex("g0", "s", bandwidth=50, alpha=20), *duplex("g1", "s", bandwidth=50, alpha=20))
     limit = SharedLimit("both", (("g0", "s"), ("s", "g0")), 50)
     collective = make_collective("all-to-all", 2, 1e6)
     return problem(collective, links, device("switch", "s"), limit=limit)
@@ -113,11 +110,7 @@ def test_what_whole_chunks_take_is_no_start_for_what_all_plans_take():
 
 def test_a_limit_adds_the_shortest_latency_of_its_links():
     """0.5 MB each way under 10 GB/s for both, 100 µs; nobody has to go by s, 50 µs away."""
-    links = (
-        *duplex("g0", "g1", bandwidth=10),
-        Link("g0", "s", 10, 50),
-        Link("s", "g1", 10),
-    )
+    links = (*duplex("g0", "g1", bandwidth=10), Link("g0", "s", 10, 50), Link("s", "g1", 10))
     limit = SharedLimit("both", (("g0", "g1"), ("g1", "g0"), ("g0", "s")), 10)
     asked = problem(
         make_collective("all-gather", 2, 1e6), links, device("switch", "s"), limit=limit
@@ -133,11 +126,7 @@ def test_what_a_limit_could_carry_after_the_end_is_no_wait():
     The limit over both ways out of g0 is of use 10 GB/s from 0 on and 5 more from then on: it
     waits for these until the 50 µs that every plan takes, and not for 1,000.
     """
-    links = (
-        *duplex("g0", "g1", bandwidth=10),
-        Link("g0", "s", 10, 1000),
-        Link("s", "g1", 10),
-    )
+    links = (*duplex("g0", "g1", bandwidth=10), Link("g0", "s", 10, 1000), Link("s", "g1", 10))
     limit = SharedLimit("out", (("g0", "g1"), ("g0", "s")), 15)
     asked = problem(
         make_collective("all-to-all", 2, 1e6), links, device("switch", "s"), limit=limit

@@ -241,11 +241,7 @@ def test_no_bound_is_above_a_plan_by_hand(topology, kind, chunks, size):
 
 
 @settings(max_examples=30, deadline=None)
-@given(
-    TOPOLOGIES,
-    st.sampled_from(["all-gather", "broadcast", "gather"]),
-    st.integers(1, 2),
-)
+@given(TOPOLOGIES, st.sampled_from(["all-gather", "broadcast", "gather"]), st.integers(1, 2))
 def test_no_bound_is_above_a_plan_by_hand_read_backwards(topology, kind, chunks):
     """Read backwards a plan of one is a plan of the other, so a bound of each holds for both."""
     collective = make_collective(kind, 4, MB, chunks=chunks)

@@ -198,10 +198,7 @@ def test_without_the_greedy_start_the_model_finds_as_few_epochs():
 
     started = solve(asked, "te-ccl-milp", options={"epoch": "slowest"}, time_limit=30)
     alone = solve(
-        asked,
-        "te-ccl-milp",
-        options={"epoch": "slowest", "greedy_start": False},
-        time_limit=30,
+        asked, "te-ccl-milp", options={"epoch": "slowest", "greedy_start": False}, time_limit=30
     )
 
     assert alone.size is not None

@@ -135,11 +135,7 @@ def test_a_move_ends_at_a_device_that_stores():
 
 def one_way() -> Topology:
     """g0 to g1 over s: 1 µs and 10 GB/s to it, 3 µs and 50 GB/s from it; and a way back."""
-    links = (
-        Link("g0", "s", 10.0, 1.0),
-        Link("s", "g1", 50.0, 3.0),
-        Link("g1", "g0", 10.0, 0.0),
-    )
+    links = (Link("g0", "s", 10.0, 1.0), Link("s", "g1", 50.0, 3.0), Link("g1", "g0", 10.0, 0.0))
     return Topology("one way", (*gpus(2), device("switch", "s")), links)
 
 

@@ -319,8 +319,7 @@ def test_a_way_that_crosses_a_limit_twice_is_no_hyper_edge_where_the_limit_is_to
     links = (*path, *duplex("s1", "g1", bandwidth=100.0))
     limit = SharedLimit("bus", (("g0", "s0"), ("s1", "g1")), 150.0)
     asked = Problem(
-        Topology("chain", (*gpus, *switches), links, (limit,)),
-        make_collective("broadcast", 2, 1e6),
+        Topology("chain", (*gpus, *switches), links, (limit,)), make_collective("broadcast", 2, 1e6)
     )
 
     with pytest.raises(Infeasible, match=r"no path of at most 6 links .* under the shared limits"):

@@ -87,8 +87,7 @@ class TestCommodities:
 
 class TestSymmetry:
     @pytest.mark.parametrize(
-        "cluster",
-        ["ring:gpus=6", "star:gpus=5", "dgx-a100:hosts=2", "dgx-1v", "thesis-2.4"],
+        "cluster", ["ring:gpus=6", "star:gpus=5", "dgx-a100:hosts=2", "dgx-1v", "thesis-2.4"]
     )
     def test_takes_as_many_epochs_as_all_sources(self, cluster):
         """The average of all images of an optimum is an optimum and its own image."""

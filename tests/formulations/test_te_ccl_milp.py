@@ -108,8 +108,7 @@ def tenants(*priorities: float) -> Problem:
 
 
 @pytest.mark.parametrize(
-    ("priorities", "finish"),
-    [((1.0, 1.0), (100.0, 300.0)), ((1.0, 3.0), (300.0, 200.0))],
+    ("priorities", "finish"), [((1.0, 1.0), (100.0, 300.0)), ((1.0, 3.0), (300.0, 200.0))]
 )
 def test_finish_times_are_weighted_by_priority(priorities, finish):
     """Three chunks of 100 µs over one link, one of job a and two of job b.

@@ -22,11 +22,7 @@ def relay(buffer: float | None) -> Problem:
     """g1 has two chunks for g2, and two of g0's come to it and go on to g3, far away."""
     gpus = [device("gpu", f"g{i}") for i in range(4)]
     gpus[1] = replace(gpus[1], buffer_bytes=buffer)
-    links = (
-        Link("g0", "g1", 10.0),
-        Link("g1", "g2", 2.5),
-        Link("g1", "g3", 10.0, 1000.0),
-    )
+    links = (Link("g0", "g1", 10.0), Link("g1", "g2", 2.5), Link("g1", "g3", 10.0, 1000.0))
     own, through = Chunk(MB, (1,), (2,)), Chunk(MB, (0,), (1, 3))
     return Problem(Topology("relay", tuple(gpus), links), custom(4, [own, own, through, through]))
 

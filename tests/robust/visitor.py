@@ -199,12 +199,7 @@ class Visitor:
     def followed(self, topology: Json, request: Json) -> Json:
         """Return the best rate, as it follows a drawing."""
         self._asked += 1
-        question = {
-            "topology": topology,
-            "request": request,
-            "page": self.page,
-            "n": self._asked,
-        }
+        question = {"topology": topology, "request": request, "page": self.page, "n": self._asked}
         found = self.call("live-question.data", {"live-question.data": question})
         return dict(found["optimum"]["data"])
 

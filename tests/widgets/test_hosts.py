@@ -23,9 +23,7 @@ from widgets.pages.writers import standalone_html
 from widgets.view_model.scene import PAIR_PROPS, PROPS, drawing
 
 PAIR = Topology(
-    "</script> & co",
-    (device("gpu", "a"), device("gpu", "b")),
-    duplex("a", "b", bandwidth=10.0),
+    "</script> & co", (device("gpu", "a"), device("gpu", "b")), duplex("a", "b", bandwidth=10.0)
 )
 
 

@@ -59,11 +59,7 @@ def test_an_option_reaches_the_solve():
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "message"),
-    [
-        ("size", "many", "many"),
-        ("chunks", 10_000, None),
-    ],
+    ("name", "value", "message"), [("size", "many", "many"), ("chunks", 10_000, None)]
 )
 def test_a_wrong_question_is_answered_under_the_form(name, value, message):
     panel = SolvePanel(open_cluster("full-mesh:gpus=128"))

@@ -355,12 +355,7 @@ def _crossovers(figure: go.Figure, comparison: Comparison, *, look: Look, ratio:
         mode="markers",
         name="crossover",
         showlegend=False,
-        marker={
-            "symbol": "circle-open",
-            "size": 15,
-            "color": look.text,
-            "line": {"width": 1.6},
-        },
+        marker={"symbol": "circle-open", "size": 15, "color": look.text, "line": {"width": 1.6}},
         text=[f"<b>{each.after}</b> overtakes {each.before}" for each in found],
         customdata=[[text.size(each.size), text.duration(each.makespan)] for each in found],
         hovertemplate="%{text}<br>from %{customdata[0]} on<br>%{customdata[1]}<extra></extra>",

@@ -15,12 +15,13 @@ import gzip
 import html
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from ccl import text
 from ccl.errors import CclError, FormatError
 from ccl.layout import layout
+from ccl.options import option
 from ccl.serialization.conditions import Document
 from ccl.serialization.topoloom import topology_from_json
 from interchange.formats.format import Writer, Written, one_file, replayed
@@ -286,9 +287,8 @@ def _about(
 class PageOptions:
     """Of a page."""
 
-    theme: Literal["auto", "light", "dark"] = field(
-        default="auto",
-        metadata={"label": "Theme", "help": "auto is as the reader's browser asks for."},
+    theme: Literal["auto", "light", "dark"] = option(
+        "auto", "Theme", "auto is as the reader's browser asks for."
     )
 
 

@@ -31,13 +31,7 @@ from widgets.print.sheet import (
     shortened,
     width,
 )
-from widgets.print.style import (
-    LIGHT,
-    PIXELS_PER_INCH,
-    POINTS_PER_INCH,
-    Style,
-    between,
-)
+from widgets.print.style import LIGHT, PIXELS_PER_INCH, POINTS_PER_INCH, Style, between
 from widgets.view_model.classes import TITLE, heat
 from widgets.words import bound_proof
 

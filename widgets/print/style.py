@@ -142,26 +142,13 @@ class FilmOptions:
     style: Style = field(default="dark", metadata=_STYLE)
     width: int = field(default=640, metadata={**_WIDTH, "max": 1920})
     seconds: float = field(
-        default=6.0,
-        metadata={"label": "Length", "unit": "s", "min": 0.2, "max": 60},
+        default=6.0, metadata={"label": "Length", "unit": "s", "min": 0.2, "max": 60}
     )
-    rate: float = field(
-        default=12.5,
-        metadata={"label": "Frames per second", "min": 1, "max": 50},
-    )
+    rate: float = field(default=12.5, metadata={"label": "Frames per second", "min": 1, "max": 50})
     cut: bool = field(default=True, metadata=_CUT)
 
 
-OKABE_ITO = (
-    "#56b4e9",
-    "#e69f00",
-    "#009e73",
-    "#cc79a7",
-    "#f0e442",
-    "#0072b2",
-    "#9ad1f5",
-    "#b39ddb",
-)
+OKABE_ITO = ("#56b4e9", "#e69f00", "#009e73", "#cc79a7", "#f0e442", "#0072b2", "#9ad1f5", "#b39ddb")
 """Colours of up to eight origins."""
 
 RAMP = ("#3d5aa0", "#4682be", "#56b4e9", "#78c8b4", "#b4cd78", "#f0c850", "#f0aa3c")
@@ -195,12 +182,9 @@ class Look:
 
     def device(self, kind: str) -> str:
         """Colour of the border of a kind of device."""
-        return {
-            "gpu": self.gpu,
-            "switch": self.switch,
-            "memory": self.memory,
-            "nic": self.nic,
-        }[kind]
+        return {"gpu": self.gpu, "switch": self.switch, "memory": self.memory, "nic": self.nic}[
+            kind
+        ]
 
 
 DARK = Look(

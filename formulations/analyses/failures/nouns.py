@@ -79,11 +79,7 @@ class Part:
 
 
 def parts_of(
-    problem: Problem,
-    kinds: Collection[str] = PARTS,
-    *,
-    both: bool = True,
-    latencies: bool = False,
+    problem: Problem, kinds: Collection[str] = PARTS, *, both: bool = True, latencies: bool = False
 ) -> tuple[Part, ...]:
     """Return one part of each class, in the order of `PARTS` and of the drawing.
 

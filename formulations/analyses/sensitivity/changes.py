@@ -122,9 +122,7 @@ class CutRates(Rates):
             raise Undecided(msg)
         scale = np.array(factor, dtype=np.int64)[self.classes.links]
         return replace(
-            network,
-            capacity=network.capacity * scale,
-            unit=network.unit * Fraction(common, below),
+            network, capacity=network.capacity * scale, unit=network.unit * Fraction(common, below)
         )
 
 

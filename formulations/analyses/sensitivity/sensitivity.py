@@ -295,10 +295,7 @@ class Sensitivity:
 
 
 def sensitivity(
-    problem: Problem,
-    *,
-    classes: np.ndarray | None = None,
-    by: Literal["kind", "orbit"] = "kind",
+    problem: Problem, *, classes: np.ndarray | None = None, by: Literal["kind", "orbit"] = "kind"
 ) -> Sensitivity:
     """Return by how much the best rate follows each class of links and kind of shared limits.
 
@@ -400,13 +397,7 @@ def _smallest(slopes: Slopes, members: list[int]) -> tuple[tuple[int, ...], Numb
 
 def sentences(found: Sensitivity) -> tuple[str, ...]:
     """Describe what holds the rate down, then what more of what gives, then what gives nothing."""
-    return (
-        _bottleneck(found),
-        *_gains(found),
-        *_joint(found),
-        *_waiting(found),
-        *_idle(found),
-    )
+    return (_bottleneck(found), *_gains(found), *_joint(found), *_waiting(found), *_idle(found))
 
 
 def _bottleneck(found: Sensitivity) -> str:

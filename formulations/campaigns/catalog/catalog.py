@@ -152,12 +152,7 @@ def faults_in(row: Line) -> list[str]:
 
 
 def put(
-    connection: Connection,
-    result: Result,
-    form: Canonical,
-    *,
-    given: float | None,
-    version: str,
+    connection: Connection, result: Result, form: Canonical, *, given: float | None, version: str
 ) -> bool:
     """Write a result, within a transaction that may write; return whether it is new or better."""
     known = _known(connection, result.problem, form)

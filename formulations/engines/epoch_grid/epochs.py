@@ -53,13 +53,14 @@ The rows of the form that every model on a grid of epochs has.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
 from ccl.errors import ProblemError
+from ccl.options import option
 from ccl.problem import Problem, Window
 from ccl.topology import Topology, binding_limits
 from formulations.core.refusals import betas
@@ -355,13 +356,10 @@ def too_small(problem: Problem) -> str | None:
 class ProofOptions:
     """Whether a model is built where a plan that is found before it is proved."""
 
-    stop_at_proof: bool = field(
-        default=False,
-        metadata={
-            "label": "Stop at a proof",
-            "help": "Build no model where a plan that is found without one is proved to be the "
-            "best",
-        },
+    stop_at_proof: bool = option(
+        False,
+        "Stop at a proof",
+        "Build no model where a plan that is found without one is proved to be the best",
     )
 
 
@@ -369,22 +367,13 @@ class ProofOptions:
 class DurationOptions:
     """How long an epoch is; a model's own options come after these."""
 
-    epoch: Literal["auto", "fastest", "slowest"] = field(
-        default="auto",
-        metadata={
-            "label": "Epoch by",
-            "help": "How long an epoch is: several tried, or a chunk on the fastest or slowest "
-            "link",
-        },
+    epoch: Literal["auto", "fastest", "slowest"] = option(
+        "auto",
+        "Epoch by",
+        "How long an epoch is: several tried, or a chunk on the fastest or slowest link",
     )
-    epoch_duration: float | None = field(
-        default=None,
-        metadata={
-            "label": "Epoch duration",
-            "unit": "µs",
-            "min": 0.0,
-            "help": "Given here, it is what the epoch is by",
-        },
+    epoch_duration: float | None = option(
+        None, "Epoch duration", "Given here, it is what the epoch is by", unit="µs", min=0.0
     )
 
 
@@ -392,42 +381,27 @@ class DurationOptions:
 class GridOptions(DurationOptions):
     """The grid, with the paper's methods to make epochs longer."""
 
-    epoch_multiplier: int = field(
-        default=1,
-        metadata={
-            "label": "Epoch multiplier",
-            "min": 1,
-            "help": "Longer epochs for a smaller model; does not touch a duration that is given",
-        },
+    epoch_multiplier: int = option(
+        1,
+        "Epoch multiplier",
+        "Longer epochs for a smaller model; does not touch a duration that is given",
+        min=1,
     )
-    lengthen_short: bool = field(
-        default=True,
-        metadata={
-            "label": "Lengthen short epochs",
-            "help": "Five times, where a latency is more than 200 epochs by the fastest or "
-            "slowest link, as the paper does",
-        },
+    lengthen_short: bool = option(
+        True,
+        "Lengthen short epochs",
+        "Five times, where a latency is more than 200 epochs by the fastest or "
+        "slowest link, as the paper does",
     )
-    horizon: int | None = field(
-        default=None,
-        metadata={
-            "label": "Epochs at most",
-            "min": 1,
-            "help": "Left empty, as few as are found",
-        },
-    )
+    horizon: int | None = option(None, "Epochs at most", "Left empty, as few as are found", min=1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class EpochOptions(GridOptions):
     """Objective and grid of a model that knows two objectives."""
 
-    objective: Literal["fewest-epochs", "early-arrivals"] = field(
-        default="fewest-epochs",
-        metadata={
-            "label": "Objective",
-            "help": "Fewest epochs, or the paper's reward for every early arrival",
-        },
+    objective: Literal["fewest-epochs", "early-arrivals"] = option(
+        "fewest-epochs", "Objective", "Fewest epochs, or the paper's reward for every early arrival"
     )
 
 
@@ -435,58 +409,39 @@ class EpochOptions(GridOptions):
 class ChunkOptions(GridOptions, ProofOptions):
     """The form of the model of whole chunks."""
 
-    objective: Literal["fewest-epochs", "early-arrivals", "finish-times"] = field(
-        default="fewest-epochs",
-        metadata={
-            "label": "Objective",
-            "help": "Fewest epochs; the paper's reward for every early arrival; or each tenant's "
-            "last arrival times its priority, in one model",
-        },
+    objective: Literal["fewest-epochs", "early-arrivals", "finish-times"] = option(
+        "fewest-epochs",
+        "Objective",
+        "Fewest epochs; the paper's reward for every early arrival; or each tenant's "
+        "last arrival times its priority, in one model",
     )
-    horizon_by: Literal["greedy", "algorithm-1", "bisection"] = field(
-        default="greedy",
-        metadata={
-            "label": "Horizon by",
-            "help": "Down from a greedy schedule, down from what the paper's Algorithm 1 finds, "
-            "or halves between the bounds and a greedy schedule",
-        },
+    horizon_by: Literal["greedy", "algorithm-1", "bisection"] = option(
+        "greedy",
+        "Horizon by",
+        "Down from a greedy schedule, down from what the paper's Algorithm 1 finds, "
+        "or halves between the bounds and a greedy schedule",
     )
-    model_gap: float | None = field(
-        default=None,
-        metadata={
-            "label": "Early stop",
-            "unit": "%",
-            "min": 0.0,
-            "help": "Gap of a model's own objective at which its solve stops; the paper takes 30. "
-            "Left empty, the gap to the bound requested",
-        },
+    model_gap: float | None = option(
+        None,
+        "Early stop",
+        "Gap of a model's own objective at which its solve stops; the paper takes 30. "
+        "Left empty, the gap to the bound requested",
+        unit="%",
+        min=0.0,
     )
-    copy: bool = field(
-        default=True,
-        metadata={
-            "label": "Copy along the path",
-            "help": "Else every destination of a chunk is sent a chunk of its own",
-        },
+    copy: bool = option(
+        True, "Copy along the path", "Else every destination of a chunk is sent a chunk of its own"
     )
-    store_and_forward: bool = field(
-        default=True,
-        metadata={
-            "label": "Store and forward",
-            "help": "Else a device sends on what it receives in the epoch after its arrival, or "
-            "never",
-        },
+    store_and_forward: bool = option(
+        True,
+        "Store and forward",
+        "Else a device sends on what it receives in the epoch after its arrival, or never",
     )
-    switches: Literal["as drawn", "hyper-edges"] = field(
-        default="as drawn",
-        metadata={
-            "label": "Switches",
-            "help": "Devices that copy or not as drawn, or replaced by hyper-edges between GPUs",
-        },
+    switches: Literal["as drawn", "hyper-edges"] = option(
+        "as drawn",
+        "Switches",
+        "Devices that copy or not as drawn, or replaced by hyper-edges between GPUs",
     )
-    greedy_start: bool = field(
-        default=True,
-        metadata={
-            "label": "Greedy start",
-            "help": "Keep the greedy schedule that sets the horizon as a first plan",
-        },
+    greedy_start: bool = option(
+        True, "Greedy start", "Keep the greedy schedule that sets the horizon as a first plan"
     )

@@ -309,10 +309,7 @@ def labelled(graph: FluidGraph, groups: Sequence[Group], amounts: Amounts) -> Si
     if len(labels.splits) and len(copying):
         split = cp.Variable((len(copying), len(labels.splits)), nonneg=True)
         balance = balance + product(_at(graph, copying), split) @ _made(labels)
-    rules = (
-        balance == scaled(sparse.csr_array(ends), amounts @ chosen),
-        f @ chosen.T == w,
-    )
+    rules = (balance == scaled(sparse.csr_array(ends), amounts @ chosen), f @ chosen.T == w)
     return Side(graph, tuple(groups), w, f, labels.owner, labels.masks, rules, split)
 
 

@@ -419,10 +419,7 @@ def _rates(
             share=nbytes / int(weight.sum()),
             gpus=gathering.gpus,
         )
-        for capacity, (src, dst) in (
-            (gathering.capacity * part - down, ends[::-1]),
-            (down, ends),
-        )
+        for capacity, (src, dst) in ((gathering.capacity * part - down, ends[::-1]), (down, ends))
     ]
     most = int(weight.sum()) * int(gathering.capacity.sum()) * part
     if most >= WHOLE or not all(_balanced(each) for each in networks):

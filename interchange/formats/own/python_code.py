@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from importlib.metadata import entry_points
 from itertools import groupby
@@ -28,6 +28,7 @@ import ccl
 from ccl.collective import Chunk, Collective
 from ccl.errors import FormatError
 from ccl.layout import layout
+from ccl.options import option
 from ccl.plans import Flow, Forest, Schedule, Send, Tree
 from ccl.problem import Problem
 from ccl.result import Plan, Result, Stop
@@ -299,14 +300,10 @@ _CUT_SHORT = (Stop.TIME_LIMIT, Stop.MEMORY, Stop.CANCELLED)
 class PythonOptions:
     """Of the code."""
 
-    plan: Literal["solved again", "written out"] = field(
-        default="solved again",
-        metadata={"label": "Plan", "help": "A plan that is written out is the very same one."},
+    plan: Literal["solved again", "written out"] = option(
+        "solved again", "Plan", "A plan that is written out is the very same one."
     )
-    by_name: bool = field(
-        default=True,
-        metadata={"label": "By name", "help": "Clusters of the gallery as open_cluster(...)."},
-    )
+    by_name: bool = option(True, "By name", "Clusters of the gallery as open_cluster(...).")
 
 
 def write(content: Document, options: PythonOptions, *, solving: Solving | None = None) -> Written:

@@ -31,13 +31,14 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from ccl import text
 from ccl.collective import Chunk
 from ccl.errors import FormatError, ProblemError
+from ccl.options import option
 from ccl.plans import Forest, Schedule
 from ccl.problem import Problem
 from ccl.result import Plan
@@ -85,11 +86,7 @@ class Bytes(int):
 @cache
 def _classes() -> dict[str, Any]:
     """Make the classes of the messages."""
-    from google.protobuf import (  # noqa: PLC0415  heavy, and used by traces alone
-        descriptor_pb2,
-        descriptor_pool,
-        message_factory,
-    )
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # noqa: PLC0415  heavy, and used by traces alone
 
     kinds = descriptor_pb2.FieldDescriptorProto
     file = descriptor_pb2.FileDescriptorProto(
@@ -176,14 +173,12 @@ _MOST_PIECES = 2**16
 class Options:
     """How a plan becomes traces."""
 
-    parts: int | None = field(
-        default=None,
-        metadata={
-            "label": "Parts of a share",
-            "min": 1,
-            "max": 1024,
-            "help": "Of forests and flows: more are closer to the steady state; as replayed.",
-        },
+    parts: int | None = option(
+        None,
+        "Parts of a share",
+        "Of forests and flows: more are closer to the steady state; as replayed.",
+        min=1,
+        max=1024,
     )
 
 

@@ -41,6 +41,7 @@ from typing import Any
 
 import numpy as np
 
+from ccl.options import option
 from ccl.problem import Problem
 from ccl.serialization.conditions import Document
 from ccl.timeline import Timeline, Transfer
@@ -291,14 +292,8 @@ _Event = dict[str, Any]
 class Options:
     """What a trace shows beside the crossings of links."""
 
-    arrows: bool = field(
-        default=True,
-        metadata={"label": "Arrows", "help": "Along the way of a chunk, from link to link."},
-    )
-    counters: bool = field(
-        default=True,
-        metadata={"label": "Counters", "help": "Share of links that are busy, limited buffers."},
-    )
+    arrows: bool = option(True, "Arrows", "Along the way of a chunk, from link to link.")
+    counters: bool = option(True, "Counters", "Share of links that are busy, limited buffers.")
 
 
 def write(content: Document, options: Options) -> Written:

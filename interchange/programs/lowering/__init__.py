@@ -23,9 +23,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from ccl.errors import ProblemError
+from ccl.options import option
 from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.result import Plan
@@ -278,44 +279,33 @@ def _runs(count: int) -> Iterator[tuple[int, int]]:
 class Options:
     """How a plan becomes a program."""
 
-    protocol: Protocol = field(
-        default="Simple",
-        metadata={"label": "Protocol", "help": "Of NCCL; LL and LL128 are for small sizes."},
-    )
-    instances: int = field(
-        default=1,
-        metadata={
-            "label": "Instances",
-            "min": 1,
-            "max": 16,
-            "help": "The program as often side by side, each with its share of every chunk.",
-        },
+    protocol: Protocol = option("Simple", "Protocol", "Of NCCL; LL and LL128 are for small sizes.")
+    instances: int = option(
+        1,
+        "Instances",
+        "The program as often side by side, each with its share of every chunk.",
+        min=1,
+        max=16,
     )
     pieces: int = pieces_row()
-    steps: int = field(
-        default=256,
-        metadata={
-            "label": "Steps of a thread block, at most",
-            "min": 4,
-            "max": 256,
-            "help": "More channels are opened where there are more. RCCL takes 64.",
-        },
+    steps: int = option(
+        256,
+        "Steps of a thread block, at most",
+        "More channels are opened where there are more. RCCL takes 64.",
+        min=4,
+        max=256,
     )
-    blocks: int = field(
-        default=127,
-        metadata={
-            "label": "Thread blocks of a rank, at most",
-            "min": 1,
-            "max": 216,
-            "help": "Where there are more, one does both directions. RCCL takes 64.",
-        },
+    blocks: int = option(
+        127,
+        "Thread blocks of a rank, at most",
+        "Where there are more, one does both directions. RCCL takes 64.",
+        min=1,
+        max=216,
     )
-    in_place: bool = field(
-        default=True,
-        metadata={
-            "label": "Also in place",
-            "help": "It may be called with overlapping buffers, where the collective allows it.",
-        },
+    in_place: bool = option(
+        True,
+        "Also in place",
+        "It may be called with overlapping buffers, where the collective allows it.",
     )
     smallest: int = smallest_row()
     largest: int = largest_row()

@@ -19,9 +19,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ccl.errors import ProblemError
+from ccl.options import option
 from ccl.problem import Problem
 from ccl.result import Plan
 from interchange.programs import Slot, lowering
@@ -271,29 +272,23 @@ __all__ = ["Cells", "Channel", "Op", "Options", "PutProgram", "PutRank", "lower_
 class Options:
     """How a plan becomes a program of puts."""
 
-    in_place: bool = field(
-        default=False,
-        metadata={
-            "label": "In place",
-            "help": "For overlapping buffers, where the collective allows it; else for separate.",
-        },
+    in_place: bool = option(
+        False,
+        "In place",
+        "For overlapping buffers, where the collective allows it; else for separate.",
     )
-    ports: bool = field(
-        default=True,
-        metadata={
-            "label": "Port channels between hosts",
-            "help": "Without, all GPUs must reach one another's memory, as in one rack of NVLink.",
-        },
+    ports: bool = option(
+        True,
+        "Port channels between hosts",
+        "Without, all GPUs must reach one another's memory, as in one rack of NVLink.",
     )
     pieces: int = pieces_row()
-    operations: int = field(
-        default=MOST_OPERATIONS,
-        metadata={
-            "label": "Operations of a thread block, at most",
-            "min": 8,
-            "max": MOST_OPERATIONS,
-            "help": "More thread blocks and channels are used where there are more.",
-        },
+    operations: int = option(
+        MOST_OPERATIONS,
+        "Operations of a thread block, at most",
+        "More thread blocks and channels are used where there are more.",
+        min=8,
+        max=MOST_OPERATIONS,
     )
     smallest: int = smallest_row()
     largest: int = largest_row()

@@ -48,10 +48,7 @@ def test_what_only_one_has_is_told_with_makespans_and_bytes():
     """g0->g1 is in both; then g1->g2 at 20 µs against g0->g2 at 0, which is earlier."""
     found = two(*relays())
 
-    assert kinds(found) == [
-        (Kind.ONLY_SECOND, 0, "g0", "g2"),
-        (Kind.ONLY_FIRST, 0, "g1", "g2"),
-    ]
+    assert kinds(found) == [(Kind.ONLY_SECOND, 0, "g0", "g2"), (Kind.ONLY_FIRST, 0, "g1", "g2")]
     assert (found.same, found.parts_at) == (1, 0)
     assert found.makespans == pytest.approx((40, 20))
     assert found.links == {("g1", "g2"): (MB, 0), ("g0", "g2"): (0, MB)}

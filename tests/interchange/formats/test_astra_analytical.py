@@ -204,11 +204,7 @@ def test_what_is_lost_is_told():
     devices = (replace(topology.devices[0], name="first", host="h", buffer_bytes=1e9),)
     links = [replace(link, medium="NVLink") for link in topology.links]
     named = [
-        replace(
-            link,
-            src=link.src.replace("g0", "first"),
-            dst=link.dst.replace("g0", "first"),
-        )
+        replace(link, src=link.src.replace("g0", "first"), dst=link.dst.replace("g0", "first"))
         for link in links
     ]
     limit = SharedLimit("bus", (named[0].ends,), 5.0)

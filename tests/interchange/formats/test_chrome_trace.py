@@ -192,10 +192,7 @@ def test_arrows_part_where_a_chunk_is_copied():
     sends = (Send(0, 0, "g0", "g1"), Send(1, 0, "g1", "g2"), Send(1, 0, "g1", "g3"))
     text = chrome_trace(problem, simulate(problem, Schedule(sends, 20.0, 2)))
 
-    assert sorted(ways(text)) == [
-        [("g0", "g1"), ("g1", "g2")],
-        [("g0", "g1"), ("g1", "g3")],
-    ]
+    assert sorted(ways(text)) == [[("g0", "g1"), ("g1", "g2")], [("g0", "g1"), ("g1", "g3")]]
 
 
 def test_arrows_go_through_a_switch_that_copies_at_once():

@@ -279,9 +279,7 @@ def test_an_all_reduce_that_goes_down_other_trees_is_refused():
 )
 def test_a_name_that_cannot_be_written_is_refused(name, words):
     topology = Topology(
-        "odd",
-        (device("gpu", name), device("gpu", "c")),
-        duplex(name, "c", bandwidth=1.0),
+        "odd", (device("gpu", name), device("gpu", "c")), duplex(name, "c", bandwidth=1.0)
     )
     ways = ((name, "c"), ("c", name))
     trees = tuple(Tree(root, (way,), Fraction(1)) for root, way in enumerate(ways))

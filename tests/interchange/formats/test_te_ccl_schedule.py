@@ -443,10 +443,7 @@ def test_settings_are_checked(typed, said):
 def test_a_device_is_a_gpu_or_a_switch():
     flows = ["0 from 0: 0->1 in epoch 0", "0 from 1: 1->2 in epoch 0 via switches 0"]
     names = [device("gpu", name) for name in ("a", "b", "c")]
-    links = (
-        *duplex("a", "b", bandwidth=10),
-        *duplex("a", "c", bandwidth=10),
-    )
+    links = (*duplex("a", "b", bandwidth=10), *duplex("a", "c", bandwidth=10))
     value = schedule(flows, tau=100, epochs=2, gpus=3, chunk=MB)
     with pytest.raises(FormatError, match="has chunks of its own and is crossed as a switch"):
         read(value, Topology("t", tuple(names), links))

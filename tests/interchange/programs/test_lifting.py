@@ -123,20 +123,12 @@ def test_contributions_passed_on_apart_are_no_schedule():
             1,
             2,
             (
-                ThreadBlock(
-                    -1,
-                    1,
-                    0,
-                    (Step("rrc", Slot("input", 0), Slot("output", 0)),),
-                ),
+                ThreadBlock(-1, 1, 0, (Step("rrc", Slot("input", 0), Slot("output", 0)),)),
                 ThreadBlock(
                     -1,
                     1,
                     1,
-                    (
-                        Step("r", None, place),
-                        Step("re", place, Slot("output", 0), after=(0, 0)),
-                    ),
+                    (Step("r", None, place), Step("re", place, Slot("output", 0), after=(0, 0))),
                 ),
             ),
         ),
@@ -177,10 +169,7 @@ def test_a_program_that_stands_still_is_named():
                     1 - rank,
                     1 - rank,
                     0,
-                    (
-                        Step("r", None, Slot("output", 1 - rank)),
-                        Step("s", Slot("input", 0)),
-                    ),
+                    (Step("r", None, Slot("output", 1 - rank)), Step("s", Slot("input", 0))),
                 ),
             ),
         )
@@ -350,8 +339,7 @@ def test_what_executes_right_is_not_called_wrong_and_the_other_way_round(program
 
 @pytest.mark.parametrize("cluster", ["ring", "star", "dgx-1v", "dgx-a100"])
 @pytest.mark.parametrize(
-    "kind",
-    ["all-gather", "reduce-scatter", "all-reduce", "all-to-all", "broadcast", "reduce"],
+    "kind", ["all-gather", "reduce-scatter", "all-reduce", "all-to-all", "broadcast", "reduce"]
 )
 def test_lowered_and_lifted_a_plan_takes_as_long(cluster, kind):
     """Lowering keeps every order that matters and lifting starts things as early as they can."""

@@ -199,9 +199,7 @@ def test_programs_lift_back_to_verified_schedules_or_say_why_not(number, options
     problem, schedule = instance(number)
     program = lowered(problem, schedule, options)
     asked = Request(
-        name="x",
-        topology=problem.topology,
-        settings={"size": f"{problem.collective.size:.0f}"},
+        name="x", topology=problem.topology, settings={"size": f"{problem.collective.size:.0f}"}
     )
 
     imported = reader("msccl-xml").read(program_to_xml(program).encode(), asked)

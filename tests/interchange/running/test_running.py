@@ -105,10 +105,7 @@ def test_a_wrong_place_is_seen():
 
 def test_a_program_that_waits_for_ever_is_ended():
     """Two ranks that each receive before they send."""
-    steps = (
-        Step("r", None, Slot("output", 0)),
-        Step("s", Slot("input", 0), None),
-    )
+    steps = (Step("r", None, Slot("output", 0)), Step("s", Slot("input", 0), None))
     rank = RankProgram(1, 2, 0, (ThreadBlock(1, 1, 0, steps),))
     other = RankProgram(1, 2, 0, (ThreadBlock(0, 0, 0, steps),))
     program = Program("stuck", "all-gather", (rank, other), 2)
@@ -131,10 +128,7 @@ def test_an_error_in_a_rank_is_told():
 
 @pytest.mark.parametrize(
     ("given", "told"),
-    [
-        ({"nbytes": 1e12}, "would take"),
-        ({"in_place": True}, "not for calls in place"),
-    ],
+    [({"nbytes": 1e12}, "would take"), ({"in_place": True}, "not for calls in place")],
 )
 def test_what_cannot_be_run_is_told(given, told):
     with pytest.raises(ProblemError, match=told):

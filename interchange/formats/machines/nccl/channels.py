@@ -22,9 +22,7 @@ from ccl.text import count
 from ccl.topology import Topology
 from interchange.formats.fields import choice
 from interchange.formats.format import Imported, Overlay, Reader, Report, Request
-from interchange.formats.machines.nccl.parts import (
-    without_comments,
-)
+from interchange.formats.machines.nccl.parts import without_comments
 from interchange.formats.xml import Element, begins_with, parse_xml
 
 Route = tuple[str, ...]

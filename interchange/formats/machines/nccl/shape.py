@@ -12,12 +12,7 @@ from dataclasses import dataclass, field
 
 from ccl.errors import FormatError
 from ccl.topology import Device, Link, Topology
-from interchange.formats.machines.nccl.parts import (
-    CPUS,
-    MOST_CPUS,
-    UNKNOWN_CPU,
-    Role,
-)
+from interchange.formats.machines.nccl.parts import CPUS, MOST_CPUS, UNKNOWN_CPU, Role
 
 DEEPEST = 32
 """Bridges below one another that are kept."""

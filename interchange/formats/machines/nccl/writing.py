@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
+from ccl.options import option
 from ccl.serialization.conditions import Document
 from ccl.text import count
 from ccl.topology import Device, Link, Topology
@@ -152,18 +153,13 @@ _CLASSES = {"gpu": "0x030200", "amd": "0x120000", "nic": "0x020000", "bridge": "
 class Options:
     """What the drawing does not say."""
 
-    host: str = field(
-        default="",
-        metadata={"label": "Host", "help": "A file describes one; empty for the first or only one"},
-    )
-    sm: int = field(
-        default=DEFAULT_SM,
-        metadata={
-            "label": "GPU architecture",
-            "min": 10,
-            "max": 999,
-            "help": "Compute capability, such as 90, of GPUs whose NVLinks do not say theirs",
-        },
+    host: str = option("", "Host", "A file describes one; empty for the first or only one")
+    sm: int = option(
+        DEFAULT_SM,
+        "GPU architecture",
+        "Compute capability, such as 90, of GPUs whose NVLinks do not say theirs",
+        min=10,
+        max=999,
     )
 
 

@@ -22,9 +22,10 @@ stand there.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from ccl.errors import FormatError, ProblemError
+from ccl.options import option
 from ccl.serialization.conditions import Document, document
 from ccl.serialization.quantity import format_size, parse_size
 from ccl.timeline import busbw
@@ -214,12 +215,8 @@ SETTINGS = {
 class Options(lowering.Options):
     """How a plan becomes a file."""
 
-    executor: Executor = field(
-        default="msccl",
-        metadata={
-            "label": "For",
-            "help": "microsoft/msccl, or Azure's or RCCL; names and limits differ.",
-        },
+    executor: Executor = option(
+        "msccl", "For", "microsoft/msccl, or Azure's or RCCL; names and limits differ."
     )
 
 

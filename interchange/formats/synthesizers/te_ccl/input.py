@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
 from ccl.collective import CHUNK_LIMIT, all_gather, all_to_all
 from ccl.errors import FormatError
+from ccl.options import option
 from ccl.problem import Problem
 from ccl.serialization.conditions import Document, document
 from ccl.serialization.text import decode_json
@@ -220,12 +221,8 @@ def _others(blocks: _Blocks) -> Iterator[str]:
 class Options:
     """What the file says of the solve."""
 
-    slow_epochs: bool = field(
-        default=False,
-        metadata={
-            "label": "Slow epochs",
-            "help": "An epoch is a chunk on the slowest link instead of the fastest",
-        },
+    slow_epochs: bool = option(
+        False, "Slow epochs", "An epoch is a chunk on the slowest link instead of the fastest"
     )
 
 

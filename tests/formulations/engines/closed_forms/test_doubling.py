@@ -49,8 +49,7 @@ def test_an_all_reduce_halves_and_doubles(cluster, ranks, alpha, chunks):
     steps = math.log2(ranks)
 
     as_written(
-        solved("halving-doubling", problem),
-        2 * (steps * alpha + (ranks - 1) / ranks * SIZE * BETA),
+        solved("halving-doubling", problem), 2 * (steps * alpha + (ranks - 1) / ranks * SIZE * BETA)
     )
     as_written(solved("recursive-doubling", problem), steps * (alpha + SIZE * BETA))
 

@@ -78,10 +78,7 @@ def sums_over_a_switch(count, *, able):
 
 
 FORESTS = {
-    "ring both ways": lambda: (
-        Problem(mesh(6), all_gather(6, 6 * MB)),
-        Forest(both_ways(6)),
-    ),
+    "ring both ways": lambda: (Problem(mesh(6), all_gather(6, 6 * MB)), Forest(both_ways(6))),
     "chain": in_the_chain,
     "chain that adds": lambda: in_the_chain(backwards=True),
     "plain switch": lambda: over_the_switch(4),
