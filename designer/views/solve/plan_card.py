@@ -133,7 +133,7 @@ def variables(number: int) -> str:
 
 def short(number: float) -> str:
     """Write a count with three digits, such as ``812``, ``5.81 K`` or ``378 M``."""
-    return text.scaled(number, ("", "K", "M", "G")).rstrip()
+    return text.scale_unit(number, ("", "K", "M", "G")).rstrip()
 
 
 def register(app: Dash) -> None:
