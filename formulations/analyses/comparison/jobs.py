@@ -267,7 +267,7 @@ class ComparisonJob:
         if self._best is not None:
             return self._add(replace(self._best, stop=Stop.TIME_LIMIT), "")
         limit = self.request.time_limit
-        request = "" if limit is None else f", though the limit was {limit:g} s"
+        request = "" if limit is None else f", though {limit:g} s were allowed"
         why = f"it found no schedule and was ended, as it did not stop within {self.patience:g} s"
         return self._add(None, why + request)
 
