@@ -279,7 +279,7 @@ def _views(
     """Wire and return the views that somebody asked for; reading Parquet takes a while to load."""
     views = []
     if sweeps:
-        from designer.views.sweeps.shelf import Shelf  # noqa: PLC0415
+        from designer.views.sweeps.view import Shelf  # noqa: PLC0415
         from designer.views.sweeps.view import register as register_sweeps  # noqa: PLC0415
         from designer.views.sweeps.view import view as view_of_sweeps  # noqa: PLC0415
 

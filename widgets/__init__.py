@@ -18,10 +18,9 @@ if TYPE_CHECKING:
     from widgets.charts.load import curves
     from widgets.dash import GapChart, QuantityField, SchedulePair, TopologyCanvas
     from widgets.lessons import BreakASend, Lesson
-    from widgets.notebook.canvas import TopologyWidget
+    from widgets.notebook.canvas import SchedulePlayer, TopologyWidget
     from widgets.notebook.comparison import Comparison
     from widgets.notebook.link_load import CutView, DifferenceView, GapPlot, LinkLoad, PriceView
-    from widgets.notebook.player import SchedulePlayer
     from widgets.notebook.solve_panel import SolvePanel
     from widgets.pages.saving import save
 
@@ -72,7 +71,7 @@ _HOMES = {
     "PriceView": "widgets.notebook.link_load",
     "QuantityField": "widgets.dash",
     "SchedulePair": "widgets.dash",
-    "SchedulePlayer": "widgets.notebook.player",
+    "SchedulePlayer": "widgets.notebook.canvas",
     "SolvePanel": "widgets.notebook.solve_panel",
     "TopologyWidget": "widgets.notebook.canvas",
     "TopologyCanvas": "widgets.dash",

@@ -38,7 +38,7 @@ from interchange.formats import catalogue
 from interchange.formats.format import Imported, Question, Request, Written, replayed
 from interchange.formats.merging import merge
 from interchange.formats.own.fragment import HOME, Share, is_link, link_of
-from widgets.pages import writing
+from widgets.pages import writers
 
 REFUSED = 1
 
@@ -153,11 +153,11 @@ def export(
     settings: SetOption = None,
 ) -> None:
     """Write a document in the format of a runtime, a simulator or a viewer."""
-    found = writing.writer(to)
+    found = writers.writer(to)
     told = _told(settings)
     if out is not None and not out.is_dir():
         writable(out)
-    written = writing.write(read_document(file), found.name, told)
+    written = writers.write(read_document(file), found.name, told)
     if len(written.files) > 1:
         _hand_over_all(written, out, what=found.name)
     else:
@@ -189,7 +189,7 @@ def import_(
         other = _read(merged, asked, None)
         opened, joined = merge(opened, other.document)
         report = report.joined(other.report).joined(joined)
-    for each in writing.sentences(report):
+    for each in writers.sentences(report):
         remark(each)
     topology = opened.topology
     gpus = text.count(len(topology.ranks), "GPU")
@@ -202,7 +202,7 @@ def formats(as_json: JsonOption = False) -> None:
         *(("read", each.name, each.title, dict(each.settings)) for each in catalogue.readers()),
         *(
             ("write", each.name, each.title, _settings_of(each.options))
-            for each in writing.writers()
+            for each in writers.writers()
         ),
     ]
     if as_json:

@@ -1,12 +1,21 @@
-"""Solvers behind CVXPY: names, limits, progress and standard termination statuses.
+"""Solvers behind CVXPY: loading them, and what keeps two of them from sharing a process.
 
 `cp` is CVXPY, loaded by its first use: it takes a second, and nothing but a model needs it.
+
+The wheels of OR-tools and of HiGHS each carry a library called libhighs.so.1, in versions that
+differ. The loader knows libraries by that name, so a process has the one that came first, and
+whichever of the two packages comes second misses symbols. OR-tools is never loaded by us but in
+processes of its own (`formulations.engines.cp_sat.worker`, `formulations.engines.sccl.worker`).
+Where somebody else has loaded it here, HiGHS comes second, and a solve has a process of its own.
 """
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+__all__ = ["OUT", "cp", "file_of", "shut_out"]
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -20,4 +29,22 @@ else:
 
     cp = _Later()
 
-__all__ = ["cp"]
+
+OUT = (
+    "HiGHS cannot be loaded into this process, which has loaded OR-tools before: both carry a "
+    "library called libhighs in different versions, and a process has one of them; import highspy "
+    "before ortools, or leave this to formulations.solve, which then uses a process of its own"
+)
+
+
+def shut_out() -> bool:
+    """Test if HiGHS can no longer be loaded here, as OR-tools' library has taken its name."""
+    if "highspy" in sys.modules:
+        return False
+    loaded = (file_of(name) for name in list(sys.modules) if name.startswith("ortools."))
+    return any(file.endswith((".so", ".pyd", ".dylib")) for file in loaded)
+
+
+def file_of(module: str) -> str:
+    """Return the file of a module that is loaded, empty where it has none."""
+    return getattr(sys.modules.get(module), "__file__", None) or ""

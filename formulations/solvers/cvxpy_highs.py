@@ -29,8 +29,7 @@ from scipy import sparse
 
 from ccl.errors import Infeasible, LimitReached, SolveError, SolverMissing
 from ccl.result import ModelSize
-from formulations.solvers import cp
-from formulations.solvers.clash import OUT, shut_out
+from formulations.solvers import OUT, cp, shut_out
 
 VIOLATION = 1e-5
 """Largest violation of a row, in the model's own units, of values that count as a solution."""

@@ -13,7 +13,7 @@ from ccl.problem import Problem
 from ccl.result import ModelSize, Result, Stop
 from formulations.core.preparing import clock, listening
 from formulations.core.registry import Formulation, available, formulation
-from formulations.solvers.clash import shut_out
+from formulations.solvers import shut_out
 
 if TYPE_CHECKING:
     from ccl.plans import Schedule

@@ -12,7 +12,7 @@ from ccl.serialization.text import write_bytes
 from designer.cli import main
 from formulations import solve
 from gallery import open_cluster
-from widgets.pages import writing
+from widgets.pages import writers
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def plan(tmp_path):
     problem = Problem(open_cluster("ring:gpus=4"), make_collective("all-gather", 4, 1e6))
     result = document(solve(problem, "ring"))
     write_document(tmp_path / "plan.json", result)
-    write_bytes(tmp_path / "plan.xml", writing.write(result, "msccl-xml", {}).content)
+    write_bytes(tmp_path / "plan.xml", writers.write(result, "msccl-xml", {}).content)
     return tmp_path
 
 

@@ -14,7 +14,7 @@ from ccl.serialization.topoloom import result_to_json
 from designer.views.draw import exporting
 from designer.views.solve.forms import option_rows
 from interchange.formats.format import Written
-from widgets.pages import writing
+from widgets.pages import writers
 
 ASKED = {"collective": "all-gather", "size": "4MB", "chunks": 1, "root": 0, "formulation": "auto"}
 
@@ -49,15 +49,15 @@ def test_all_that_is_on_the_page_becomes_a_document(drawing, result):
 def test_a_format_that_needs_a_schedule_is_grey_with_the_reason(drawing, result, fresh, kind, why):
     there = exporting.enough(drawing, ASKED, result=result, fresh=fresh)
     assert there["kind"] == kind
-    assert why in exporting.refused(writing.writer("msccl-xml"), there)
-    assert exporting.refused(writing.writer("graphml"), there) == ""
+    assert why in exporting.refused(writers.writer("msccl-xml"), there)
+    assert exporting.refused(writers.writer("graphml"), there) == ""
 
 
 def test_the_list_has_every_writer_once_in_its_group_and_can_be_searched():
     there = {"kind": "result", "why": ""}
     groups = exporting.listed("", there)
     names = [writer.name for _, rows in groups for writer, _ in rows]
-    assert sorted(names) == [each.name for each in writing.writers()]
+    assert sorted(names) == [each.name for each in writers.writers()]
     places = {writer.name: title for title, rows in groups for writer, _ in rows}
     assert places["msccl-xml"] == "Runtimes"
     assert places["chakra"] == "Simulators and viewers"
@@ -71,14 +71,14 @@ def test_the_list_has_every_writer_once_in_its_group_and_can_be_searched():
     assert "no such thing" in str(exporting.format_list("no such thing", there, chosen=None))
 
 
-@pytest.mark.parametrize("writer", writing.writers(), ids=lambda each: each.name)
+@pytest.mark.parametrize("writer", writers.writers(), ids=lambda each: each.name)
 def test_every_writer_has_a_form(writer):
     assert option_rows(writer.options, {}, of=writer.name, key="export-option") is not None
     assert exporting.chosen(writer)
 
 
 def test_what_is_changed_in_a_form_reaches_the_writer(drawing, result):
-    writer = writing.writer("chrome-trace")
+    writer = writers.writer("chrome-trace")
     rows = [
         {"id": {"export-option-flag": "arrows", "of": "chrome-trace"}, "value": False},
         {"id": {"export-option-flag": "counters", "of": "chrome-trace"}, "value": True},
@@ -87,18 +87,18 @@ def test_what_is_changed_in_a_form_reaches_the_writer(drawing, result):
     settings = exporting.settings_of(writer, rows)
     assert settings == {"arrows": "false"}
     content = told(drawing, result)
-    bare = writing.write(content, "chrome-trace", settings).content
-    assert len(bare) < len(writing.write(content, "chrome-trace", {}).content)
+    bare = writers.write(content, "chrome-trace", settings).content
+    assert len(bare) < len(writers.write(content, "chrome-trace", {}).content)
 
 
 def test_one_file_is_saved_as_it_is_and_several_as_an_archive(drawing, result):
     content = told(drawing, result)
-    one = writing.write(content, "topoloom", {})
-    saved = exporting.download(one, drawing, writing.writer("topoloom"))
+    one = writers.write(content, "topoloom", {})
+    saved = exporting.download(one, drawing, writers.writer("topoloom"))
     assert saved["filename"] == "ring-of-4.json"
     assert parse_document(base64.b64decode(saved["content"])).result is not None
     many = Written({"a.txt": b"1", "b.txt": b"2"})
-    saved = exporting.download(many, drawing, writing.writer("chakra"))
+    saved = exporting.download(many, drawing, writers.writer("chakra"))
     assert saved["filename"] == "ring-of-4.chakra.zip"
     archive = zipfile.ZipFile(io.BytesIO(base64.b64decode(saved["content"])))
     assert sorted(archive.namelist()) == ["a.txt", "b.txt"]

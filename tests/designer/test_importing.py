@@ -18,7 +18,7 @@ from designer.views.draw.import_card import changes_of
 from designer.views.solve import overlays
 from gallery import open_cluster
 from interchange.formats.format import Question, Report
-from widgets.pages import writing
+from widgets.pages import writers
 
 SAMPLES = Path(__file__).parents[1] / "interchange/formats/samples"
 
@@ -93,7 +93,7 @@ def test_a_plan_plays_with_a_bound_and_comes_back_as_it_was():
 
 
 def test_a_plan_of_the_open_cluster_leaves_the_drawing_as_it_is(result, ring):
-    written = writing.write(document(result), "msccl-xml", {}).content
+    written = writers.write(document(result), "msccl-xml", {}).content
     found = importing.read("p.xml", written, topology=ring, settings={"size": "4MB"})
     assert found.brings == "plan"
     opened = importing.opened(found, ring)

@@ -3,10 +3,10 @@
 import pytest
 
 from ccl.errors import FormatError, ProblemError
-from designer.views.sweeps.shelf import Shelf
 from designer.views.sweeps.view import (
     MOST_ROWS,
     Choice,
+    Shelf,
     best,
     chosen,
     opened,

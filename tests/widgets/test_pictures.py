@@ -22,7 +22,7 @@ from ccl.topology import Topology, device, duplex
 from gallery.registry import open_cluster
 from interchange.formats.xml import Element, parse_xml
 from tests.interchange.formats.strategies import drawings, planned
-from widgets.pages.writing import write
+from widgets.pages.writers import write
 from widgets.print.cutting import Region, outline
 from widgets.print.playback import Moment, Playback, place, tokens
 from widgets.print.sheet import Box, Dot, Rect, Stroke, Words

@@ -70,8 +70,8 @@ def _(noun: Topology | Problem) -> MimeBundle | None:
 
 @_shown.register
 def _(noun: Result) -> MimeBundle | None:
+    from widgets.notebook.canvas import SchedulePlayer  # noqa: PLC0415 - as above
     from widgets.notebook.link_load import CutView  # noqa: PLC0415 - as above
-    from widgets.notebook.player import SchedulePlayer  # noqa: PLC0415 - as above
 
     if moves(noun.timeline) <= MOST_PLAYED:
         return _bundle(SchedulePlayer(noun))

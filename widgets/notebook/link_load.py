@@ -33,9 +33,8 @@ from ccl.topology import Topology
 from formulations import quick_bounds
 from widgets import STATIC
 from widgets.charts.load import MOST_ROWS, ROWS, link_load, link_load_figure
-from widgets.notebook.canvas import TopologyWidget
+from widgets.notebook.canvas import SchedulePlayer, TopologyWidget
 from widgets.notebook.comparison import Positions
-from widgets.notebook.player import SchedulePlayer
 from widgets.notebook.still import WIDTH, Still, beside
 from widgets.pages.saving import Content
 from widgets.print.cutting import Region, strongest

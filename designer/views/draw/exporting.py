@@ -28,8 +28,7 @@ from interchange.formats.format import Writer, Written
 from interchange.formats.own import python_code
 from interchange.formats.own.fragment import Solving
 from interchange.formats.own.python_code import PythonOptions
-from widgets.pages import writing
-from widgets.pages.writing import fitting, writers, zipped
+from widgets.pages import writers
 
 Json = Mapping[str, Any]
 
@@ -120,7 +119,7 @@ def enough(drawing: Json, asked: Json | None, *, result: bool, fresh: bool) -> d
 def refused(writer: Writer, there: Mapping[str, str]) -> str:
     """Say why a format cannot be written with what is there; empty if it can."""
     kind: Kind = there["kind"]  # type: ignore[assignment]
-    if writer in fitting(kind):
+    if writer in writers.fitting(kind):
         return ""
     reason = NEEDED[writer.needs]
     return f"{reason}; {there['why']}" if writer.needs != "problem" else reason
@@ -130,7 +129,7 @@ def listed(words: str | None, there: Mapping[str, str]) -> list[tuple[str, list[
     """Return the writers that fit a search, as (group, [(writer, why not)])."""
     wanted = (words or "").lower().split()
     found: dict[str, list[Any]] = {title: [] for title in GROUPS.values()}
-    for each in writers():
+    for each in writers.writers():
         group = group_of(each)
         about = f"{each.name} {each.title} {each.ending} {group}".lower()
         if all(word in about for word in wanted):
@@ -162,7 +161,7 @@ def settings_of(writer: Writer, rows: list[Mapping[str, Any]]) -> dict[str, str]
 def download(written: Written, drawing: Json, writer: Writer) -> dict[str, Any]:
     """Return what the browser saves: the file, or several as one archive."""
     many = len(written.files) > 1
-    content = zipped(written) if many else written.content
+    content = writers.zipped(written) if many else written.content
     name = next(iter(written.files))
     ending = f"{writer.name}.zip" if many else name.partition(".")[2] or writer.ending
     return {
@@ -312,7 +311,7 @@ def _list(app: Dash) -> None:
         there = enough(
             page["drawing"], page["asked"], result=page["result"] is not None, fresh=_fresh(page)
         )
-        if chosen and refused(writing.writer(chosen), there):
+        if chosen and refused(writers.writer(chosen), there):
             chosen = None
         return {"opened": True, "there": there, "search": "", "chosen": chosen}
 
@@ -347,7 +346,7 @@ def _list(app: Dash) -> None:
         prevent_initial_call=True,
     )
     def on_chosen(name: str | None) -> Json:
-        writer = writing.writer(name) if name else None
+        writer = writers.writer(name) if name else None
         return {"form": chosen(writer), "done": None, "go_disabled": writer is None}
 
 
@@ -370,14 +369,14 @@ def _write(app: Dash) -> None:
     def on_write(clicks: int, name: str | None, **page: Any) -> Json:
         if not clicks or not name:
             return {}
-        writer = writing.writer(name)
+        writer = writers.writer(name)
         states = ctx.args_grouping
         rows = [*states["values"], *states["flags"]]
         result = page["result"] if _fresh(page) else None
         try:
             content = content_of(page["drawing"], page["asked"], result)
             settings = settings_of(writer, rows)
-            written = writing.write(content, name, settings)
+            written = writers.write(content, name, settings)
         except CclError as error:
             return {"done": failed(str(error))}
         saved = download(written, page["drawing"], writer)
