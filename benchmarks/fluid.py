@@ -85,8 +85,7 @@ class Compared:
 def _plain(problem: Problem) -> float:
     columns = _columns(problem.topology)
     if columns > COLUMNS:
-        msg = f"{columns:,} columns"
-        raise CclError(msg)
+        raise CclError(f"{columns:,} columns")
     free = np.zeros(len(problem.topology.links))
     return solve_plain(problem, costs=free, time_limit=LIMIT).makespan
 
@@ -94,16 +93,14 @@ def _plain(problem: Problem) -> float:
 def _trees(problem: Problem) -> float:
     found = best_trees(problem, seconds=LIMIT)
     if not found.proved:
-        msg = f"at least {found.bound:.6g} µs after {LIMIT:g} s"
-        raise CclError(msg)
+        raise CclError(f"at least {found.bound:.6g} µs after {LIMIT:g} s")
     return float(found.time)
 
 
 def _mirrored(problem: Problem) -> float:
     columns = _columns(problem.topology) // len(problem.topology.ranks)
     if columns > COLUMNS:
-        msg = f"{columns:,} columns for one origin"
-        raise CclError(msg)
+        raise CclError(f"{columns:,} columns for one origin")
     late = time.perf_counter() + LIMIT
     return decompose(problem, stop=lambda: time.perf_counter() > late).makespan
 

@@ -248,8 +248,9 @@ def parts_named(part: str, parts: Mapping[str, T]) -> Iterator[T]:
         If there is no such part.
     """
     if part != "all" and part not in parts:
-        msg = f"there is no part {part!r}; choose all or one of {', '.join(parts)}"
-        raise typer.BadParameter(msg)
+        raise typer.BadParameter(
+            f"there is no part {part!r}; choose all or one of {', '.join(parts)}"
+        )
     return iter(parts.values()) if part == "all" else iter((parts[part],))
 
 

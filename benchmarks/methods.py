@@ -231,8 +231,9 @@ def compare(
     """Print makespans and gaps to one bound of all formulations, side by side."""
     kinds = [each for each in KINDS if collective is None or each in collective]
     if not kinds:
-        msg = f"there is no collective {', '.join(collective or ())}; choose of {', '.join(KINDS)}"
-        raise typer.BadParameter(msg)
+        raise typer.BadParameter(
+            f"there is no collective {', '.join(collective or ())}; choose of {', '.join(KINDS)}"
+        )
     methods = None if formulations is None else parse_methods(formulations)
     nbytes = tuple(map(parse_size, sizes.split(",")))
     asked = [(each, kind) for each in cluster or CLUSTERS for kind in kinds]

@@ -39,8 +39,7 @@ def random_problem(seed: int) -> Problem:
             continue
         if any(map(_moves, problem.collective.chunks)):
             return replace(problem, windows=_windows(random, problem))
-    msg = f"no drawing of {TRIES} is connected; add links"
-    raise ProblemError(msg)
+    raise ProblemError(f"no drawing of {TRIES} is connected; add links")
 
 
 def _moves(chunk: Chunk) -> bool:

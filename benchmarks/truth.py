@@ -260,8 +260,7 @@ def _ending(seconds: int) -> Iterator[None]:
     """Interrupt what has not come to an end, in a main thread."""
 
     def stop(_signal: int, _frame: object) -> NoReturn:
-        msg = f"no end within {seconds} s of computing"
-        raise TimeoutError(msg)
+        raise TimeoutError(f"no end within {seconds} s of computing")
 
     before = signal.signal(signal.SIGPROF, stop)
     signal.setitimer(signal.ITIMER_PROF, seconds)

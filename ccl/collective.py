@@ -109,11 +109,13 @@ class Collective:
 
     def __post_init__(self) -> None:
         if self.kind not in COLLECTIVES:
-            msg = f"collective {self.kind!r} is unknown; there are {', '.join(COLLECTIVES)}"
-            raise ProblemError(msg)
+            raise ProblemError(
+                f"collective {self.kind!r} is unknown; there are {', '.join(COLLECTIVES)}"
+            )
         if not self.chunks:
-            msg = f"{self.kind} over {self.ranks} ranks moves nothing; use 2 ranks or more"
-            raise ProblemError(msg)
+            raise ProblemError(
+                f"{self.kind} over {self.ranks} ranks moves nothing; use 2 ranks or more"
+            )
         _few(len(self.chunks), self.kind)
         _few_ends(
             sum(len(each.holders) + len(each.destinations) for each in self.chunks), self.kind
@@ -146,8 +148,7 @@ class Collective:
             If there are less than one part or too many chunks.
         """
         if parts < 1:
-            msg = f"{self.kind} needs 1 part per chunk or more, got {parts}"
-            raise ProblemError(msg)
+            raise ProblemError(f"{self.kind} needs 1 part per chunk or more, got {parts}")
         _few(len(self.chunks) * parts, self.kind)
         ends = sum(len(each.holders) + len(each.destinations) for each in self.chunks)
         _few_ends(ends * parts, self.kind)
@@ -180,11 +181,10 @@ class Collective:
         chunk = self.chunks[number]
         ends = chunk.destinations if chunk.reduced else chunk.holders
         if len(ends) != 1:
-            msg = (
+            raise ProblemError(
                 f"chunk {number} of {self.kind} has {len(ends)} ends and cannot be mirrored; "
                 "split the collective in two"
             )
-            raise ProblemError(msg)
         if chunk.reduced:
             others = _others(chunk.holders, ends[0])
             return replace(chunk, holders=ends, destinations=others, reduced=False)
@@ -222,21 +222,23 @@ def _check(number: int, chunk: Chunk, ranks: int, checked: set[int]) -> None:
     """Check a chunk; ends that chunks share, by the address of the tuple, are looked at once."""
     if not LEAST <= chunk.size <= MOST:
         far = f" of {LEAST:g} to {MOST:g}" if 0 < chunk.size < math.inf else ""
-        msg = f"chunk {number} has {chunk.size} bytes; give a positive size{far}"
-        raise ProblemError(msg)
+        raise ProblemError(f"chunk {number} has {chunk.size} bytes; give a positive size{far}")
     for what, where in (("holder", chunk.holders), ("destination", chunk.destinations)):
         if id(where) in checked:
             continue
         checked.add(id(where))
         if not where or len(set(where)) < len(where):
-            msg = f"chunk {number} needs distinct {what}s, at least one; got {list(where)}"
-            raise ProblemError(msg)
+            raise ProblemError(
+                f"chunk {number} needs distinct {what}s, at least one; got {list(where)}"
+            )
         if min(where) < 0 or max(where) >= ranks:
-            msg = f"chunk {number} has the {what}s {list(where)}; ranks go from 0 to {ranks - 1}"
-            raise ProblemError(msg)
+            raise ProblemError(
+                f"chunk {number} has the {what}s {list(where)}; ranks go from 0 to {ranks - 1}"
+            )
     if not (chunk.priority > 0 and math.isfinite(chunk.priority)):
-        msg = f"chunk {number} has the priority {chunk.priority}; give a positive number"
-        raise ProblemError(msg)
+        raise ProblemError(
+            f"chunk {number} has the priority {chunk.priority}; give a positive number"
+        )
 
 
 def all_gather(ranks: int, size: float, *, chunks: int | None = None) -> Collective:
@@ -335,8 +337,7 @@ def make_collective(
     if kind in rooted:
         return rooted[kind](ranks, size, root=root, chunks=chunks)
     known = ", ".join(each for each in COLLECTIVES if each != "custom")
-    msg = f"collective {kind!r} is not one that a name makes; there are {known}"
-    raise ProblemError(msg)
+    raise ProblemError(f"collective {kind!r} is not one that a name makes; there are {known}")
 
 
 def find_arguments(collective: Collective) -> tuple[int, int] | None:
@@ -371,14 +372,11 @@ def _shard(
     Each shard has so many `ends`: holders and destinations.
     """
     if ranks < 2:
-        msg = f"{kind} needs 2 GPUs or more, got {ranks}; add GPUs"
-        raise ProblemError(msg)
+        raise ProblemError(f"{kind} needs 2 GPUs or more, got {ranks}; add GPUs")
     if not (size > 0 and math.isfinite(size)):
-        msg = f"{kind} needs a positive size, got {size} bytes"
-        raise ProblemError(msg)
+        raise ProblemError(f"{kind} needs a positive size, got {size} bytes")
     if not 0 <= root < ranks:
-        msg = f"{kind} has the root {root}; ranks go from 0 to {ranks - 1}"
-        raise ProblemError(msg)
+        raise ProblemError(f"{kind} has the root {root}; ranks go from 0 to {ranks - 1}")
     _few(many, kind)
     _few_ends(many * ends, kind)
     return size / parts
@@ -389,27 +387,24 @@ def _in_chunks(shards: Collective, chunks: int | None) -> Collective:
     if chunks is None:
         return shards
     if chunks < 1:
-        msg = f"{shards.kind} needs 1 chunk per shard or more, got {chunks}"
-        raise ProblemError(msg)
+        raise ProblemError(f"{shards.kind} needs 1 chunk per shard or more, got {chunks}")
     return replace(shards.cut(chunks), whole=True)
 
 
 def _few(chunks: int, kind: str) -> None:
     if chunks > CHUNK_LIMIT:
-        msg = (
+        raise ProblemError(
             f"{kind} would have {chunks:,} chunks and at most {CHUNK_LIMIT:,} are kept; "
             "ask for fewer chunks per shard"
         )
-        raise ProblemError(msg)
 
 
 def _few_ends(ends: int, kind: str) -> None:
     if ends > END_LIMIT:
-        msg = (
+        raise ProblemError(
             f"{kind} would have chunks with {ends:,} holders and destinations in all, and at most "
             f"{END_LIMIT:,} are handled; ask for fewer chunks per shard"
         )
-        raise ProblemError(msg)
 
 
 @dataclass(frozen=True, slots=True)
@@ -462,22 +457,22 @@ def tenants(ranks: int, jobs: Iterable[Tenant]) -> Collective:
 
 def _check_tenant(job: Tenant, ranks: int, seen: set[str]) -> None:
     if not job.name.strip() or job.name in seen:
-        msg = f"a tenant is called {job.name!r}; give each tenant a name of its own"
-        raise ProblemError(msg)
+        raise ProblemError(f"a tenant is called {job.name!r}; give each tenant a name of its own")
     seen.add(job.name)
     wanted = job.collective.ranks
     if len(job.ranks) != wanted or len(set(job.ranks)) < wanted:
-        msg = (
+        raise ProblemError(
             f"tenant {job.name} has the ranks {list(job.ranks)} and its {job.collective.kind} is "
             f"for {wanted}; give {wanted} different ones"
         )
-        raise ProblemError(msg)
     if not all(0 <= rank < ranks for rank in job.ranks):
-        msg = f"tenant {job.name} has the ranks {list(job.ranks)}; ranks go from 0 to {ranks - 1}"
-        raise ProblemError(msg)
+        raise ProblemError(
+            f"tenant {job.name} has the ranks {list(job.ranks)}; ranks go from 0 to {ranks - 1}"
+        )
     if not (job.priority > 0 and math.isfinite(job.priority)):
-        msg = f"tenant {job.name} has the priority {job.priority}; give a positive number"
-        raise ProblemError(msg)
+        raise ProblemError(
+            f"tenant {job.name} has the priority {job.priority}; give a positive number"
+        )
 
 
 def _of_tenant(job: Tenant, chunk: Chunk) -> Chunk:

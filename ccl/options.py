@@ -121,8 +121,7 @@ def make_options(options: type, values: Mapping[str, Any]) -> Any:
     taken = {}
     for name, value in values.items():
         if name not in rows:
-            msg = f"option {name!r} is unknown; there are {', '.join(rows) or 'none'}"
-            raise ProblemError(msg)
+            raise ProblemError(f"option {name!r} is unknown; there are {', '.join(rows) or 'none'}")
         if value is not None:
             taken[name] = _checked(rows[name], value)
     return options(**taken)
@@ -177,13 +176,11 @@ def _checked(row: OptionField, value: Any) -> Any:
     what = f"option {row.name} is {value!r}"
     if row.kind == "choice":
         if value not in row.choices:
-            msg = f"{what}; choose one of {', '.join(row.choices)}"
-            raise ProblemError(msg)
+            raise ProblemError(f"{what}; choose one of {', '.join(row.choices)}")
         return value
     if row.kind == "bool":
         if not isinstance(value, bool):
-            msg = f"{what}; give true or false"
-            raise ProblemError(msg)
+            raise ProblemError(f"{what}; give true or false")
         return value
     if row.kind == "text":
         return str(value)
@@ -194,8 +191,7 @@ def _sketch(row: OptionField, value: Any) -> Sketch:
     if isinstance(value, Sketch):
         return value
     if not isinstance(value, Mapping):
-        msg = f"option {row.name} is {value!r}; give a sketch or its plain form"
-        raise ProblemError(msg)
+        raise ProblemError(f"option {row.name} is {value!r}; give a sketch or its plain form")
     return sketch_from_json(dict(value))
 
 
@@ -205,18 +201,14 @@ def _number(row: OptionField, value: Any, what: str) -> float:
         kind = kind_of(row.unit)
         number = parse_quantity(value, kind, what="") if isinstance(value, str) else float(value)
     except (FormatError, TypeError, ValueError):
-        msg = f"{what}; give a number{unit and ' in' + unit}"
-        raise ProblemError(msg) from None
+        raise ProblemError(f"{what}; give a number{unit and ' in' + unit}") from None
     if not math.isfinite(number):
-        msg = f"{what}; give a finite number"
-        raise ProblemError(msg)
+        raise ProblemError(f"{what}; give a finite number")
     if row.kind == "int" and number != int(number):
-        msg = f"{what}; give a whole number"
-        raise ProblemError(msg)
+        raise ProblemError(f"{what}; give a whole number")
     low, high = row.minimum, row.maximum
     if (low is not None and not number >= low) or (high is not None and not number <= high):
         limits = [f"at least {low}{unit}"] * (low is not None)
         limits += [f"at most {high}{unit}"] * (high is not None)
-        msg = f"{what}; give {' and '.join(limits)}"
-        raise ProblemError(msg)
+        raise ProblemError(f"{what}; give {' and '.join(limits)}")
     return int(number) if row.kind == "int" else number

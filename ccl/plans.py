@@ -157,18 +157,20 @@ class Schedule:
 
     def __post_init__(self) -> None:
         if not (self.epoch_duration > 0 and math.isfinite(self.epoch_duration)):
-            msg = f"a schedule needs a positive epoch duration, got {self.epoch_duration} µs"
-            raise ProblemError(msg)
+            raise ProblemError(
+                f"a schedule needs a positive epoch duration, got {self.epoch_duration} µs"
+            )
         if self.horizon < 1:
-            msg = f"a schedule needs a horizon of 1 epoch or more, got {self.horizon}"
-            raise ProblemError(msg)
+            raise ProblemError(f"a schedule needs a horizon of 1 epoch or more, got {self.horizon}")
         for send in self.sends:
             if not 0 <= send.epoch < self.horizon:
-                msg = f"{send} is in epoch {send.epoch}; epochs go from 0 to {self.horizon - 1}"
-                raise ProblemError(msg)
+                raise ProblemError(
+                    f"{send} is in epoch {send.epoch}; epochs go from 0 to {self.horizon - 1}"
+                )
             if not 0 < send.fraction <= 1:
-                msg = f"{send} sends the fraction {send.fraction}; give more than 0, at most 1"
-                raise ProblemError(msg)
+                raise ProblemError(
+                    f"{send} sends the fraction {send.fraction}; give more than 0, at most 1"
+                )
 
     @property
     def duration(self) -> float:
@@ -198,11 +200,13 @@ class Tree:
 
     def __post_init__(self) -> None:
         if self.weight <= 0:
-            msg = f"a tree of root {self.root} has weight {self.weight}; give a positive one"
-            raise ProblemError(msg)
+            raise ProblemError(
+                f"a tree of root {self.root} has weight {self.weight}; give a positive one"
+            )
         if any(len(route) < 2 for route in self.routes):
-            msg = f"a tree of root {self.root} has a route of one device; give two or more"
-            raise ProblemError(msg)
+            raise ProblemError(
+                f"a tree of root {self.root} has a route of one device; give two or more"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -311,11 +315,10 @@ class Rate:
 
     def __post_init__(self) -> None:
         if not 0 < self.amount <= 1 + 1e-9:
-            msg = (
+            raise ProblemError(
                 f"link {self.src}->{self.dst} carries {self.amount} of chunk {self.chunk}; "
                 "give more than 0, at most 1"
             )
-            raise ProblemError(msg)
 
 
 @dataclass(frozen=True)

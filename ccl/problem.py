@@ -48,17 +48,17 @@ class Window:
 
     def __post_init__(self) -> None:
         if not self.links:
-            msg = f"{self} covers no link; name at least one"
-            raise ProblemError(msg)
+            raise ProblemError(f"{self} covers no link; name at least one")
         if len(set(self.links)) < len(self.links):
-            msg = f"{self} names a link twice; name each once"
-            raise ProblemError(msg)
+            raise ProblemError(f"{self} names a link twice; name each once")
         if not (0 <= self.begin < self.end and math.isfinite(self.end)):
-            msg = f"{self} covers no time; give a beginning of 0 µs or more and a later end"
-            raise ProblemError(msg)
+            raise ProblemError(
+                f"{self} covers no time; give a beginning of 0 µs or more and a later end"
+            )
         if not 0 <= self.share <= 1:
-            msg = f"{self} leaves {self.share} of the bandwidth; give a share from 0 to 1"
-            raise ProblemError(msg)
+            raise ProblemError(
+                f"{self} leaves {self.share} of the bandwidth; give a share from 0 to 1"
+            )
 
     def __str__(self) -> str:
         return f"window from {self.begin:g} to {self.end:g} µs"
@@ -98,15 +98,15 @@ class Problem:
         for window in self.windows:
             for src, dst in window.links:
                 if (src, dst) not in self.topology.link_index:
-                    msg = f"the {window} names the link {src}->{dst}, which does not exist"
-                    raise ProblemError(msg)
+                    raise ProblemError(
+                        f"the {window} names the link {src}->{dst}, which does not exist"
+                    )
         have, want = len(self.topology.ranks), self.collective.ranks
         if have != want:
-            msg = (
+            raise ProblemError(
                 f"{self.topology} has {have} GPUs and {self.collective.kind} is for {want} ranks; "
                 f"make it for {have}"
             )
-            raise ProblemError(msg)
         if all(len(ranks) == have for ranks in self._reachable):
             return
         reached: dict[tuple[bool, tuple[int, ...]], frozenset[int]] = {}
@@ -134,12 +134,11 @@ class Problem:
         if many > 1:
             more = f" and {many - MOST_NAMED} more" if many > MOST_NAMED else ""
             who = f"{many} ranks ({', '.join(ranks[each] for each in named)}{more})"
-        msg = (
+        raise ProblemError(
             f"{who} cannot be reached from {', '.join(ranks[each] for each in holders)}, which has "
             f"chunk {number} of {self.collective.kind} for {'them' if many > 1 else 'it'}; add a "
             "link"
         )
-        raise ProblemError(msg)
 
     def _reached_from(self, ranks: tuple[int, ...]) -> frozenset[int]:
         """Return what any of some ranks can reach."""

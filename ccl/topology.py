@@ -53,8 +53,9 @@ class Interchange:
 
     def __post_init__(self) -> None:
         if len(set(map(len, self.blocks))) != 1 or not self.blocks[0]:
-            msg = "an interchange needs blocks that have equally many devices, and at least one"
-            raise ProblemError(msg)
+            raise ProblemError(
+                "an interchange needs blocks that have equally many devices, and at least one"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +80,9 @@ class Permutation:
 
     def __post_init__(self) -> None:
         if len(self.names) != len(self.images):
-            msg = f"a permutation of {len(self.names)} devices has {len(self.images)} images"
-            raise ProblemError(msg)
+            raise ProblemError(
+                f"a permutation of {len(self.names)} devices has {len(self.images)} images"
+            )
 
 
 Declared = Interchange | Permutation
@@ -141,20 +143,20 @@ class Device:
 
     def __post_init__(self) -> None:
         if not self.name.strip():
-            msg = f"a {self.kind} has an empty name; give it one, such as {self.kind}0"
-            raise ProblemError(msg)
+            raise ProblemError(
+                f"a {self.kind} has an empty name; give it one, such as {self.kind}0"
+            )
         if self.kind not in KINDS:
-            msg = f"device {self.name} is of kind {self.kind!r}; kinds are {', '.join(KINDS)}"
-            raise ProblemError(msg)
+            raise ProblemError(
+                f"device {self.name} is of kind {self.kind!r}; kinds are {', '.join(KINDS)}"
+            )
         if self.kind == "gpu" and not self.stores:
-            msg = f"GPU {self.name} does not store; a GPU must keep what it receives"
-            raise ProblemError(msg)
+            raise ProblemError(f"GPU {self.name} does not store; a GPU must keep what it receives")
         if self.buffer_bytes is not None and not self.buffer_bytes > 0:
-            msg = (
+            raise ProblemError(
                 f"device {self.name} has a buffer of {self.buffer_bytes} bytes; "
                 "give a positive number, or none for no limit"
             )
-            raise ProblemError(msg)
 
 
 def device(
@@ -175,8 +177,7 @@ def device(
         If the kind is unknown, the name is empty or the buffer is not positive.
     """
     if kind not in ABILITIES:
-        msg = f"device {name} is of kind {kind!r}; kinds are {', '.join(KINDS)}"
-        raise ProblemError(msg)
+        raise ProblemError(f"device {name} is of kind {kind!r}; kinds are {', '.join(KINDS)}")
     usual = ABILITIES[kind]
     return Device(
         name=name,
@@ -216,17 +217,17 @@ class Link:
 
     def __post_init__(self) -> None:
         if self.src == self.dst:
-            msg = f"link {self} enters the device it leaves; link two different devices"
-            raise ProblemError(msg)
+            raise ProblemError(
+                f"link {self} enters the device it leaves; link two different devices"
+            )
         if not LEAST <= self.bandwidth <= MOST:
-            msg = f"link {self} needs a positive bandwidth, got {self.bandwidth} GB/s{_far(self)}"
-            raise ProblemError(msg)
+            raise ProblemError(
+                f"link {self} needs a positive bandwidth, got {self.bandwidth} GB/s{_far(self)}"
+            )
         if not 0 <= self.alpha <= MOST:
-            msg = f"link {self} needs a latency of zero or more, got {self.alpha} µs"
-            raise ProblemError(msg)
+            raise ProblemError(f"link {self} needs a latency of zero or more, got {self.alpha} µs")
         if self.count < 1:
-            msg = f"link {self} stands for {self.count} links; give 1 or more"
-            raise ProblemError(msg)
+            raise ProblemError(f"link {self} stands for {self.count} links; give 1 or more")
 
     @property
     def ends(self) -> tuple[str, str]:
@@ -283,14 +284,11 @@ class SharedLimit:
     def __post_init__(self) -> None:
         if not LEAST <= self.bandwidth <= MOST:
             got = f"{self.bandwidth} GB/s{_far(self)}"
-            msg = f"limit {self.name} needs a positive bandwidth, got {got}"
-            raise ProblemError(msg)
+            raise ProblemError(f"limit {self.name} needs a positive bandwidth, got {got}")
         if not self.links:
-            msg = f"limit {self.name} covers no link; name at least one"
-            raise ProblemError(msg)
+            raise ProblemError(f"limit {self.name} covers no link; name at least one")
         if len(set(self.links)) < len(self.links):
-            msg = f"limit {self.name} names a link twice; name each once"
-            raise ProblemError(msg)
+            raise ProblemError(f"limit {self.name} names a link twice; name each once")
 
 
 @dataclass(frozen=True)
@@ -323,13 +321,13 @@ class Topology:
         for link in self.links:
             if link.src not in known or link.dst not in known:
                 end = link.dst if link.src in known else link.src
-                msg = f"link {link} names {end}, which is not a device of {self.name}"
-                raise ProblemError(msg)
+                raise ProblemError(f"link {link} names {end}, which is not a device of {self.name}")
         for limit in self.limits:
             for src, dst in limit.links:
                 if (src, dst) not in self.link_index:
-                    msg = f"limit {limit.name} names the link {src}->{dst}, which does not exist"
-                    raise ProblemError(msg)
+                    raise ProblemError(
+                        f"limit {limit.name} names the link {src}->{dst}, which does not exist"
+                    )
 
     @cached_property
     def index(self) -> dict[str, int]:
@@ -390,8 +388,7 @@ class Topology:
         try:
             return self.devices[self.index[name]]
         except KeyError:
-            msg = f"{self.name} has no device called {name}"
-            raise ProblemError(msg) from None
+            raise ProblemError(f"{self.name} has no device called {name}") from None
 
     def link(self, src: str, dst: str) -> Link:
         """Return the link from `src` to `dst`.
@@ -404,8 +401,7 @@ class Topology:
         try:
             return self.links[self.link_index[src, dst]]
         except KeyError:
-            msg = f"{self.name} has no link {src}->{dst}"
-            raise ProblemError(msg) from None
+            raise ProblemError(f"{self.name} has no link {src}->{dst}") from None
 
     def reversed(self) -> Topology:
         """Return the same cluster with every link turned round.
@@ -457,8 +453,7 @@ def _no_twins(what: str, names: list[str]) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            msg = f"two {what}s are called {name}; each needs a name of its own"
-            raise ProblemError(msg)
+            raise ProblemError(f"two {what}s are called {name}; each needs a name of its own")
         seen.add(name)
 
 

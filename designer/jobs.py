@@ -130,14 +130,14 @@ class Line:
         own = list(self._waiting.values()).count(owner)
         what = count(self._bound, self._what)
         if len(self._waiting) >= self._bound + free:
-            msg = f"{what} wait already, which is as many as may; try again in a while"
-            raise ProblemError(msg)
+            raise ProblemError(
+                f"{what} wait already, which is as many as may; try again in a while"
+            )
         if own >= max(1, self._bound // SHARE) + free:
-            msg = (
+            raise ProblemError(
                 f"{count(own, self._what)} of yours {'waits' if own == 1 else 'wait'} already; "
                 "cancel one, or try again when one has begun"
             )
-            raise ProblemError(msg)
         self._waiting[key] = owner
 
     def called(self) -> list[str]:

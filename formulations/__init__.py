@@ -121,5 +121,4 @@ def __getattr__(name: str) -> Any:
     """Return what needs `solve` itself, once it is there."""
     if name in _LATER:
         return getattr(import_module(_LATER[name]), name)
-    msg = f"module {__name__!r} has no attribute {name!r}"
-    raise AttributeError(msg)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

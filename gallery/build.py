@@ -59,8 +59,7 @@ def check(what: str, value: int, *, least: int, most: int = GPU_LIMIT) -> None:
         If it is below `least` or above `most`.
     """
     if not least <= value <= most:
-        msg = f"{what} must be from {least:,} to {most:,}, got {value:,}"
-        raise ProblemError(msg)
+        raise ProblemError(f"{what} must be from {least:,} to {most:,}, got {value:,}")
 
 
 def make_gpus(count: int, *, host: str | None = None, first: int = 0) -> list[Device]:

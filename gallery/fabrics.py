@@ -23,8 +23,7 @@ def fat_tree(
     """
     check("radix of a fat-tree", radix, least=2, most=32)
     if radix % 2:
-        msg = f"radix of a fat-tree must be even, got {radix}"
-        raise ProblemError(msg)
+        raise ProblemError(f"radix of a fat-tree must be even, got {radix}")
     half = radix // 2
     wire = Wire(bandwidth=bandwidth, alpha=alpha, medium="network")
     devices: list[Device] = make_gpus(radix * half * half)

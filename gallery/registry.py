@@ -56,8 +56,7 @@ def entry(name: str) -> Entry:
     if found is None:
         close = difflib.get_close_matches(name.lower(), _BY_NAME, n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(close)}" if close else f"there are {', '.join(_BY_NAME)}"
-        msg = f"the gallery has no cluster called {name!r}; {hint}"
-        raise ProblemError(msg)
+        raise ProblemError(f"the gallery has no cluster called {name!r}; {hint}")
     return found
 
 
@@ -76,11 +75,11 @@ def open_cluster(text: str) -> Topology:
         key, equals, value = (part.strip() for part in item.partition("="))
         parameter = _parameter(found, key)
         if not equals:
-            msg = f"{found.name}: {key} has no value; write {key}={written(parameter.default)}"
-            raise ProblemError(msg)
+            raise ProblemError(
+                f"{found.name}: {key} has no value; write {key}={written(parameter.default)}"
+            )
         if key in arguments:
-            msg = f"{found.name}: {key} is given twice; give it once"
-            raise ProblemError(msg)
+            raise ProblemError(f"{found.name}: {key} is given twice; give it once")
         arguments[key] = _value(found, parameter, value)
     return found.make(**arguments)
 
@@ -90,8 +89,7 @@ def _parameter(found: Entry, key: str) -> Parameter:
     if key not in known:
         close = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
         hint = f"did you mean {close[0]}" if close else f"it takes {', '.join(known) or 'none'}"
-        msg = f"{found.name} takes no argument {key!r}; {hint}"
-        raise ProblemError(msg)
+        raise ProblemError(f"{found.name} takes no argument {key!r}; {hint}")
     return known[key]
 
 
@@ -114,11 +112,10 @@ def _value(found: Entry, parameter: Parameter, text: str) -> Any:
             "choice": " or ".join(parameter.choices),
             "shape": "whole numbers joined by x",
         }[parameter.kind]
-        msg = (
+        raise ProblemError(
             f"{found.name}: {parameter.name}={text} is not {wanted}, "
             f"such as {parameter.name}={written(parameter.default)}"
-        )
-        raise ProblemError(msg) from None
+        ) from None
 
 
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}

@@ -104,8 +104,9 @@ def lattice(name: str, shape: tuple[int, ...], wire: Wire, *, wrap: bool) -> Top
         If a side is below 1, or there is but one GPU, or too many.
     """
     if not shape or min(shape) < 1 or len(shape) > 6:
-        msg = f"shape {written(shape)} is not one; give up to 6 whole numbers, such as 4x4"
-        raise ProblemError(msg)
+        raise ProblemError(
+            f"shape {written(shape)} is not one; give up to 6 whole numbers, such as 4x4"
+        )
     gpus = math.prod(shape)
     check(f"GPUs of shape {written(shape)}", gpus, least=2)
     return _joined(name, shape, _neighbours(shape, wrap=wrap), wire, wrap=wrap)

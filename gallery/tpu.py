@@ -20,8 +20,9 @@ def tpu_v4(*, shape: tuple[int, ...] = (4, 4, 4), alpha: float = 1.0) -> Topolog
         If it has not three sides or more chips than a pod.
     """
     if len(shape) != 3 or max(shape, default=0) > 64:
-        msg = f"shape {written(shape)} is no TPU v4 slice; give three sides, such as 4x4x4"
-        raise ProblemError(msg)
+        raise ProblemError(
+            f"shape {written(shape)} is no TPU v4 slice; give three sides, such as 4x4x4"
+        )
     wire = Wire(bandwidth=45.0, alpha=alpha, medium="ICI")
     cubes = all(side % 4 == 0 for side in shape)
     made = lattice(f"TPU v4 {written(shape)}", shape, wire, wrap=cubes)

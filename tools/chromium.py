@@ -31,8 +31,7 @@ def chromium() -> str:
     if named:
         found = shutil.which(named)
         if found is None:
-            msg = f"CHROMIUM names {named}, which is no program here"
-            raise FileNotFoundError(msg)
+            raise FileNotFoundError(f"CHROMIUM names {named}, which is no program here")
         return found
     return _on_path() or _from_debian() or _from_playwright()
 

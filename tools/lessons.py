@@ -150,8 +150,7 @@ def _wait_for(url: str) -> None:
                 return
         except OSError:
             time.sleep(0.1)
-    msg = f"JupyterLab did not answer at {url} within a minute"
-    raise TimeoutError(msg)
+    raise TimeoutError(f"JupyterLab did not answer at {url} within a minute")
 
 
 def run_all(page: Any, url: str, name: str) -> None:

@@ -50,8 +50,7 @@ def locked(name: str, lock: str) -> str:
     """Return the lines of a lock about one package."""
     found = re.search(rf"^{re.escape(name)}==.*(?:\n +.*)*", lock, re.MULTILINE)
     if found is None:
-        msg = f"{name} is not in {LOCK.name}"
-        raise LookupError(msg)
+        raise LookupError(f"{name} is not in {LOCK.name}")
     return found[0]
 
 

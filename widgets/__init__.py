@@ -90,14 +90,12 @@ def canvas_file() -> Path:
     """
     bundle = STATIC / "canvas.js"
     if not bundle.exists():
-        msg = f"{bundle} is not built; run: cd widgets/js && npm ci && npm run build"
-        raise ImportError(msg)
+        raise ImportError(f"{bundle} is not built; run: cd widgets/js && npm ci && npm run build")
     return bundle
 
 
 def __getattr__(name: str) -> Any:
     """Import a host's class when it is first asked for."""
     if name not in _HOMES:
-        msg = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(msg)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

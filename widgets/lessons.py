@@ -108,8 +108,9 @@ class BreakASend(InWords, ipywidgets.VBox):  # type: ignore[misc]  # it has no t
 
     def __init__(self, result: Result) -> None:
         if not isinstance(result.plan, Schedule):
-            msg = f"only a schedule has sends to break; {result.formulation} found another plan"
-            raise ProblemError(msg)
+            raise ProblemError(
+                f"only a schedule has sends to break; {result.formulation} found another plan"
+            )
         self._problem, self._schedule = result.problem, result.plan
         listed = enumerate(self._schedule.sends[:MOST_SENDS])
         self.send = ipywidgets.Dropdown(
@@ -327,8 +328,7 @@ class Lesson:
             If it is none of them: a mistake of the lesson.
         """
         if answer not in choices:
-            msg = f"the answer {answer!r} is none of the choices: {', '.join(choices)}"
-            raise ValueError(msg)
+            raise ValueError(f"the answer {answer!r} is none of the choices: {', '.join(choices)}")
         control = ipywidgets.RadioButtons(options=list(choices), value=None)
         control.layout.width = "max-content"  # or long choices are cut off
         control.layout.margin = "2px 24px 2px 2px"

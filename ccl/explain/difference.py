@@ -207,11 +207,10 @@ def difference(
     _same_problem(first.problem, second.problem)
     for each, name in zip((first, second), names, strict=True):
         if each.timeline.images > 1:
-            msg = (
+            raise ProblemError(
                 f"{name} has more than the {MOST_UNFOLDED:,} transfers that can be compared; "
                 "compare plans of a smaller cluster"
             )
-            raise ProblemError(msg)
     rows, same = _compared(first, second)
     return Difference(
         names=names,
@@ -232,8 +231,7 @@ def _same_problem(one: Problem, other: Problem) -> None:
         for each in (one, other)
     ]
     unlike = " and ".join(called) if called[0] != called[1] else f"two that are both {called[0]}"
-    msg = f"these are plans of different problems, {unlike}; compare plans of one"
-    raise ProblemError(msg)
+    raise ProblemError(f"these are plans of different problems, {unlike}; compare plans of one")
 
 
 _Deliveries = dict[tuple[int, str, str], dict[tuple[str, ...], Delivery]]

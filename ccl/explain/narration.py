@@ -200,8 +200,9 @@ def rank_name(problem: Problem, rank: int) -> str:
     """
     ranks = problem.topology.ranks
     if not 0 <= rank < len(ranks):
-        msg = f"there is no rank {rank} on {problem.topology}; ranks go from 0 to {len(ranks) - 1}"
-        raise ProblemError(msg)
+        raise ProblemError(
+            f"there is no rank {rank} on {problem.topology}; ranks go from 0 to {len(ranks) - 1}"
+        )
     return ranks[rank]
 
 

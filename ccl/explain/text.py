@@ -365,8 +365,7 @@ def devices_of(described: PlanReport, host: str) -> frozenset[str]:
     topology = described.problem.topology
     if host not in topology.hosts:
         known = enumerate_words(list(topology.hosts), 8) if topology.hosts else "none"
-        msg = f"there is no host {host!r} on {topology}; hosts are {known}"
-        raise ProblemError(msg)
+        raise ProblemError(f"there is no host {host!r} on {topology}; hosts are {known}")
     return frozenset(each.name for each in topology.devices if each.host == host)
 
 
@@ -456,8 +455,9 @@ def _chosen(
     if link is not None:
         described.problem.topology.link(*link)
     if chunk is not None and not 0 <= chunk < len(described.sizes):
-        msg = f"there is no chunk {chunk}; chunks go from 0 to {len(described.sizes) - 1}"
-        raise ProblemError(msg)
+        raise ProblemError(
+            f"there is no chunk {chunk}; chunks go from 0 to {len(described.sizes) - 1}"
+        )
     return [
         i
         for i, each in enumerate(described.transfers)

@@ -113,17 +113,16 @@ def read_tenants(
 def _tenant(given: _Tenant, topology: Topology, where: str) -> Tenant:
     kinds = [each for each in COLLECTIVES if each != "custom"]
     if given.collective not in kinds:
-        msg = f"{where}: collective {given.collective!r} is unknown; there are {', '.join(kinds)}"
-        raise FormatError(msg)
+        raise FormatError(
+            f"{where}: collective {given.collective!r} is unknown; there are {', '.join(kinds)}"
+        )
     ranks = _ranks(given.ranks, topology, where)
     if len(ranks) < 2:
-        msg = f"{where}: a collective needs 2 ranks or more, got {len(ranks)}"
-        raise FormatError(msg)
+        raise FormatError(f"{where}: a collective needs 2 ranks or more, got {len(ranks)}")
     root = ranks[0] if given.root is None else _rank(given.root, topology, where)
     if root not in ranks:
         name = topology.ranks[root]
-        msg = f"{where}: the root {name} is not one of its ranks; name one of them"
-        raise FormatError(msg)
+        raise FormatError(f"{where}: the root {name} is not one of its ranks; name one of them")
     made = make_collective(
         cast(CollectiveKind, given.collective),
         len(ranks),
@@ -158,8 +157,9 @@ def _rank(given: str | int, topology: Topology, where: str) -> int:
     if name.isdecimal() and int(name) < len(topology.ranks):
         return int(name)
     last = len(topology.ranks) - 1
-    msg = f"{where}: {name!r} is no GPU of {topology}; give a name or a rank from 0 to {last}"
-    raise FormatError(msg)
+    raise FormatError(
+        f"{where}: {name!r} is no GPU of {topology}; give a name or a rank from 0 to {last}"
+    )
 
 
 _UNITS = {"us": 1.0, "µs": 1.0, "μs": 1.0, "ms": 1e3, "s": 1e6}
@@ -192,8 +192,7 @@ def parse_window(text: str, topology: Topology) -> Window:
     when, _, share = rest.rpartition("=")
     times, left = _TIMES.fullmatch(when), _SHARE.fullmatch(share)
     if not where.strip() or times is None or left is None:
-        msg = f"window {text!r} cannot be read; write it like gpu0->gpu1@0..50us=0.5"
-        raise FormatError(msg)
+        raise FormatError(f"window {text!r} cannot be read; write it like gpu0->gpu1@0..50us=0.5")
     begin, begins, end, ends = times.groups()
     unit = (ends or begins or "us").lower()
     return Window(
@@ -314,8 +313,7 @@ def parse_document(content: bytes | str, *, name: str = "document") -> Document:
         where, time, epoch = error.where, error.time, error.epoch
         raise ScheduleError(msg, where=where, time=time, epoch=epoch) from None
     except (FormatError, ProblemError) as error:
-        msg = f"{name}: {error}"
-        raise type(error)(msg) from None
+        raise type(error)(f"{name}: {error}") from None
 
 
 def document_from_json(value: Any) -> Document:
@@ -379,8 +377,7 @@ class _Head(msgspec.Struct):
 def _check_format(named: object) -> None:
     if named != FORMAT:
         found = "names no format" if named is None else f"is of format {named!r}"
-        msg = f'the document {found}; what is read says "format": "{FORMAT}"'
-        raise FormatError(msg)
+        raise FormatError(f'the document {found}; what is read says "format": "{FORMAT}"')
 
 
 def _document(shape: wire.Document) -> Document:
@@ -398,8 +395,9 @@ def _document(shape: wire.Document) -> Document:
         made = Document(problem.topology, shape.positions, problem, plan)
     for name in made.positions:
         if name not in made.topology.index:
-            msg = f"positions name {name!r}, which is not a device of {made.topology}; take it out"
-            raise FormatError(msg)
+            raise FormatError(
+                f"positions name {name!r}, which is not a device of {made.topology}; take it out"
+            )
     return made
 
 

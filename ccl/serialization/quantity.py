@@ -116,8 +116,7 @@ def parse_quantity(
     value = number if unit is None else _in_base(number, _factor(text, unit, kind, what), kind)
     said = f"{what} {_quoted(text)}"
     if kind.whole and math.isfinite(value) and value != int(value):
-        msg = f"{said} is not {kind.article}; write it like {kind.like}"
-        raise FormatError(msg)
+        raise FormatError(f"{said} is not {kind.article}; write it like {kind.like}")
     most = MOST_COUNTED if kind.whole and most is None else most
     _check(value, said, kind.base, least=least, above=above, most=most)
     return int(value) if kind.whole else value
@@ -126,22 +125,21 @@ def parse_quantity(
 def _split(text: str, kind: Kind, what: str) -> tuple[float, str | None]:
     """Return the number and the unit, None where it has neither."""
     if not text:
-        msg = f"{what} is empty; write it like {kind.like}"
-        raise FormatError(msg)
+        raise FormatError(f"{what} is empty; write it like {kind.like}")
     found = _NUMBER.match(text)
     rest = text[found.end() :].strip() if found else ""
     # A letter or a per cent sign begins a unit; anything else belongs to a malformed number.
     if found is None or (rest and not (rest[0].isalpha() or rest[0] == "%")):
-        msg = f"{what} {_quoted(text)} is not {kind.article}; write it like {kind.like}"
-        raise FormatError(msg)
+        raise FormatError(
+            f"{what} {_quoted(text)} is not {kind.article}; write it like {kind.like}"
+        )
     return float(found[0].replace("_", "")), rest or None
 
 
 def _factor(text: str, unit: str, kind: Kind, what: str) -> float:
     said = f"{what} {_quoted(text)}"
     if not kind.units:
-        msg = f"{said} is not {kind.article}; write it like {kind.like}"
-        raise FormatError(msg)
+        raise FormatError(f"{said} is not {kind.article}; write it like {kind.like}")
     if kind is SIZE:
         return _bytes_of(said, unit)
     if kind is BANDWIDTH:
@@ -149,8 +147,7 @@ def _factor(text: str, unit: str, kind: Kind, what: str) -> float:
     factor = kind.units.get(unit.replace("µ", "u").replace("μ", "u"))
     if factor is None:
         names = ", ".join(each.replace("us", "µs") for each in kind.units)
-        msg = f"{said} has the unit {_quoted(unit)}; write {names}"
-        raise FormatError(msg)
+        raise FormatError(f"{said} has the unit {_quoted(unit)}; write {names}")
     return factor
 
 
@@ -160,8 +157,7 @@ def _bytes_of(said: str, unit: str) -> float:
     if nbytes is None or (unit.endswith("b") and unit[0].isupper()):
         prefix = unit[0].upper()
         hint = f"{prefix}B or {prefix}iB" if prefix in "KMGT" else ", ".join([*DECIMAL, *BINARY])
-        msg = f"{said} has the unit {_quoted(unit)}; units are bytes: write {hint}"
-        raise FormatError(msg)
+        raise FormatError(f"{said} has the unit {_quoted(unit)}; units are bytes: write {hint}")
     return nbytes
 
 
@@ -174,11 +170,10 @@ def _rate_of(said: str, unit: str) -> float:
     if name in _RATES:
         return _RATES[name]
     prefix = unit[0].upper() if unit[0].upper() in "KMGT" else "G"
-    msg = (
+    raise FormatError(
         f"{said} has the unit {_quoted(unit)}; write {prefix}B/s for bytes "
         f"or {prefix}b/s for bits per second"
     )
-    raise FormatError(msg)
 
 
 def _in_base(number: float, factor: float, kind: Kind) -> float:

@@ -84,19 +84,19 @@ class Sketch:
 
     def __post_init__(self) -> None:
         if self.switches not in INCLINATIONS:
-            msg = f"a sketch has switches {self.switches!r}; choose {', '.join(INCLINATIONS)}"
-            raise ProblemError(msg)
+            raise ProblemError(
+                f"a sketch has switches {self.switches!r}; choose {', '.join(INCLINATIONS)}"
+            )
         for src, dst in (*(self.between or ()), *self.without, *self.forced):
             if src == dst:
-                msg = f"a sketch joins {src} with itself; name two different devices"
-                raise ProblemError(msg)
+                raise ProblemError(f"a sketch joins {src} with itself; name two different devices")
         for by, block in self.offsets:
             if not 0 < by < block:
-                msg = f"a sketch moves ranks by {by} in blocks of {block}; give 1 to block - 1"
-                raise ProblemError(msg)
+                raise ProblemError(
+                    f"a sketch moves ranks by {by} in blocks of {block}; give 1 to block - 1"
+                )
         if self.instances < 1 or (self.chunks is not None and self.chunks < 1):
-            msg = "a sketch needs 1 chunk and 1 instance or more"
-            raise ProblemError(msg)
+            raise ProblemError("a sketch needs 1 chunk and 1 instance or more")
 
     def check(self, topology: Topology) -> None:
         """Check it against a topology.
@@ -109,19 +109,18 @@ class Sketch:
         pairs = (*(self.between or ()), *self.forced, *self.relays)
         for name in (each for pair in pairs for each in pair):
             if name not in topology.rank:
-                msg = f"the sketch names {name}, which is no GPU of {topology}"
-                raise ProblemError(msg)
+                raise ProblemError(f"the sketch names {name}, which is no GPU of {topology}")
         for src, dst in self.without:
             if (src, dst) not in topology.link_index:
-                msg = f"the sketch leaves out the link {src}->{dst}, which {topology} does not have"
-                raise ProblemError(msg)
+                raise ProblemError(
+                    f"the sketch leaves out the link {src}->{dst}, which {topology} does not have"
+                )
         for by, block in self.offsets:
             if len(topology.ranks) % block:
-                msg = (
+                raise ProblemError(
                     f"the sketch moves ranks by {by} in blocks of {block}, which do not divide the "
                     f"{len(topology.ranks)} GPUs of {topology}"
                 )
-                raise ProblemError(msg)
 
 
 Local = Annotated[int, Meta(ge=0, le=9_999)]
@@ -297,11 +296,10 @@ class _Reader:
         """Check that every host has GPUs of these numbers."""
         for number in numbers:
             if number >= self.fewest:
-                msg = (
+                raise ProblemError(
                     f"at {place}: it names GPU {number} of a host, and {self.topology} has a host "
                     f"of {_count(self.fewest, 'GPU')}; give 0 to {self.fewest - 1}"
                 )
-                raise ProblemError(msg)
         return numbers
 
     def _connected(self, part: _Between) -> dict[int, list[int]] | None:
@@ -315,8 +313,9 @@ class _Reader:
         if said == "direct-map":
             return {number: [number] for number in range(self.fewest)}
         if isinstance(said, str):
-            msg = f"at {place}: {said!r} is unknown; there are fully-connected and direct-map"
-            raise FormatError(msg)
+            raise FormatError(
+                f"at {place}: {said!r} is unknown; there are fully-connected and direct-map"
+            )
         connected = _numbered(said, place)
         for src, dsts in connected.items():
             self._known([src, *dsts], place)
@@ -326,8 +325,9 @@ class _Reader:
         each = sum(len(set(dsts)) for dsts in connected.values())
         count = each * len(self.hosts) * (len(self.hosts) - 1)
         if count > self.most:
-            msg = f"it makes {count:,} pairs of GPUs, and {self.most:,} at most are kept"
-            raise ProblemError(msg)
+            raise ProblemError(
+                f"it makes {count:,} pairs of GPUs, and {self.most:,} at most are kept"
+            )
         return tuple(
             (here[src], there[dst])
             for here in self.hosts
@@ -347,11 +347,10 @@ class _Reader:
             self._known([number, relay], "internode_sketch, its relays")
             if connected is not None and not connected.get(relay):
                 senders = _listing([each for each, dsts in connected.items() if dsts])
-                msg = (
+                raise ProblemError(
                     f"at internode_sketch: what GPU {number} has goes through GPU {relay}, which "
                     f"sends to no other host; relay through {senders or 'a GPU that sends'}"
                 )
-                raise ProblemError(msg)
         relays = list(dict.fromkeys(relay for _, relay in named))
         self.told.append(f"taken: relays {_listing(relays)} of each host")
         return tuple((host[number], host[relay]) for host in self.hosts for number, relay in named)
@@ -404,11 +403,11 @@ def _hosts(topology: Topology) -> list[list[str]]:
     for name in topology.ranks:
         hosts.setdefault(topology.device(name).host, []).append(name)
     if not hosts:
-        msg = f"{topology} has no GPU, and a sketch speaks of GPUs"
-        raise ProblemError(msg)
+        raise ProblemError(f"{topology} has no GPU, and a sketch speaks of GPUs")
     if None in hosts and len(hosts) > 1:
-        msg = f"GPU {hosts[None][0]} is in no host, and the sketch counts host by host; give it one"
-        raise ProblemError(msg)
+        raise ProblemError(
+            f"GPU {hosts[None][0]} is in no host, and the sketch counts host by host; give it one"
+        )
     return list(hosts.values())
 
 
@@ -416,8 +415,9 @@ def _numbered(said: Mapping[str, list[int]], place: str) -> dict[int, list[int]]
     """Read the numbers of GPUs that are keys."""
     for key in said:
         if not (key.isascii() and key.isdigit() and len(key) <= 4):
-            msg = f"at {place}: {key[:20]!r} is no number of a GPU; count those of a host from 0"
-            raise FormatError(msg)
+            raise FormatError(
+                f"at {place}: {key[:20]!r} is no number of a GPU; count those of a host from 0"
+            )
     return {int(key): numbers for key, numbers in said.items()}
 
 
@@ -495,8 +495,9 @@ def sketch_from_json(value: Any) -> Sketch:
     if isinstance(value, dict) and not value.keys() <= set(SketchJson.__struct_fields__):
         wrong = next(key for key in value if key not in SketchJson.__struct_fields__)
         known = ", ".join(SketchJson.__struct_fields__)
-        msg = f"{wrong!r} is no part of a sketch; there are {known}, or those of TACCL's files"
-        raise FormatError(msg)
+        raise FormatError(
+            f"{wrong!r} is no part of a sketch; there are {known}, or those of TACCL's files"
+        )
     return _sketch(shaped(value, SketchJson, "sketch"))
 
 
@@ -524,8 +525,7 @@ def read_sketch(
         sketch = sketch_from_json(decode_json(content, Json))
         sketch.check(topology)
     except (FormatError, ProblemError) as error:
-        msg = f"{name}: {error}"
-        raise type(error)(msg) from None
+        raise type(error)(f"{name}: {error}") from None
     return sketch, ()
 
 
@@ -566,8 +566,7 @@ def _sketch(value: SketchJson) -> Sketch:
 def _bounded(content: bytes | str) -> None:
     nbytes = len(content)
     if nbytes > MOST_BYTES:
-        msg = f"it has {nbytes:,} bytes, and a sketch has {MOST_BYTES:,} at most"
-        raise FormatError(msg)
+        raise FormatError(f"it has {nbytes:,} bytes, and a sketch has {MOST_BYTES:,} at most")
 
 
 def _unknown(value: Json, place: str = "") -> list[str]:

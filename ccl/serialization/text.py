@@ -76,11 +76,11 @@ def read_bytes(path: str | Path) -> bytes:
         with Path(path).open("rb") as file:
             content = file.read(MOST_BYTES + 1)
     except (OSError, ValueError) as error:
-        msg = f"{path} cannot be read: {_reason(error)}"
-        raise FormatError(msg) from None
+        raise FormatError(f"{path} cannot be read: {_reason(error)}") from None
     if len(content) > MOST_BYTES:
-        msg = f"{path} has more than {MOST_BYTES:,} bytes; files are read up to that size"
-        raise FormatError(msg)
+        raise FormatError(
+            f"{path} has more than {MOST_BYTES:,} bytes; files are read up to that size"
+        )
     return content
 
 
@@ -104,8 +104,7 @@ def write_bytes(path: str | Path, content: bytes) -> None:
         else:
             _replace(target.resolve(), content)
     except (OSError, ValueError) as error:
-        msg = f"{path} cannot be written: {_reason(error)}"
-        raise FormatError(msg) from None
+        raise FormatError(f"{path} cannot be written: {_reason(error)}") from None
 
 
 def decode_json(content: bytes | str, shape: Any) -> Any:
@@ -122,15 +121,15 @@ def decode_json(content: bytes | str, shape: Any) -> Any:
         data.decode()
         return msgspec.json.decode(data, type=shape)
     except UnicodeDecodeError as error:
-        msg = f"{_place(data, error.start)}: it is not UTF-8 text; save it as UTF-8"
-        raise FormatError(msg) from None
+        raise FormatError(
+            f"{_place(data, error.start)}: it is not UTF-8 text; save it as UTF-8"
+        ) from None
     except msgspec.ValidationError as error:
         raise FormatError(describe_misfit(error)) from None
     except msgspec.DecodeError as error:
         raise FormatError(_malformed(data, str(error))) from None
     except RecursionError:
-        msg = "it is nested too deep; a document has ten levels at most"
-        raise FormatError(msg) from None
+        raise FormatError("it is nested too deep; a document has ten levels at most") from None
 
 
 def describe_misfit(error: msgspec.ValidationError) -> str:
@@ -226,21 +225,19 @@ def yaml_in(content: bytes, *, name: str) -> Any:
         If it is too large, has an alias or is no YAML.
     """
     if len(content) > MOST_YAML_BYTES:
-        msg = f"{name} has {len(content):,} bytes; files like it have {MOST_YAML_BYTES:,} at most"
-        raise FormatError(msg)
+        raise FormatError(
+            f"{name} has {len(content):,} bytes; files like it have {MOST_YAML_BYTES:,} at most"
+        )
     try:
         text = content.decode("utf-8-sig")
         # An alias may stand for something that grows without end, and nobody needs one here.
         if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
-            msg = f"{name} has an alias (*); write its value out"
-            raise FormatError(msg)
+            raise FormatError(f"{name} has an alias (*); write its value out")
         return yaml.safe_load(text)
     except UnicodeDecodeError:
-        msg = f"{name} is not UTF-8 text; save it as UTF-8"
-        raise FormatError(msg) from None
+        raise FormatError(f"{name} is not UTF-8 text; save it as UTF-8") from None
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        msg = f"{name} is not YAML: {' '.join(str(error).split())}"
-        raise FormatError(msg) from None
+        raise FormatError(f"{name} is not YAML: {' '.join(str(error).split())}") from None
 
 
 _FORMULA = re.compile(r"\s*[=+\-@\t\r\n\uff0b\uff0d\uff1d\uff20]")

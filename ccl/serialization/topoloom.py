@@ -73,8 +73,9 @@ def forest_of(value: wire.ForestJson, topology: Topology | None) -> Forest:
     symmetry = None
     if value.symmetry is not None:
         if topology is None:
-            msg = "plan: a forest with a symmetry means nothing without its topology; add a problem"
-            raise FormatError(msg)
+            raise FormatError(
+                "plan: a forest with a symmetry means nothing without its topology; add a problem"
+            )
         symmetry = _symmetry_of(value.symmetry, topology)
     return Forest(_trees(value.trees), value.reduces, _trees(value.spread), symmetry)
 
@@ -83,20 +84,18 @@ def _symmetry_of(value: wire.SymmetryJson, topology: Topology) -> Symmetry:
     """Multiply the generators out; whether they are automorphisms is for `ccl.verify` to say."""
     many, most = len(topology.devices), len(topology.ranks)
     if len(value.generators) != len(value.powers):
-        msg = (
+        raise FormatError(
             f"plan, at symmetry: {len(value.generators)} generators and {len(value.powers)} "
             "powers; give one for each"
         )
-        raise FormatError(msg)
     _check_order(value.powers, most)
     elements = np.arange(many)[None, :]
     for number, (generator, power) in enumerate(zip(value.generators, value.powers, strict=True)):
         if sorted(generator) != list(range(many)):
-            msg = (
+            raise FormatError(
                 f"plan, at symmetry.generators[{number}]: it is no permutation of the places of "
                 f"{many} devices"
             )
-            raise FormatError(msg)
         blocks = [elements]
         for _ in range(power - 1):
             blocks.append(np.array(generator)[blocks[-1]])
@@ -110,11 +109,10 @@ def _check_order(powers: Iterable[int], most: int) -> None:
     for power in powers:
         order *= power
         if order > most:
-            msg = (
+            raise FormatError(
                 f"plan, at symmetry: its order is {order}, and a group that leaves none of "
                 f"{most} GPUs in its place has at most as many elements"
             )
-            raise FormatError(msg)
 
 
 def _trees(values: Iterable[wire.TreeJson]) -> tuple[Tree, ...]:
@@ -135,8 +133,7 @@ def _fraction(text: str) -> Fraction:
     except ZeroDivisionError:
         pass
     shown = text if len(text) <= 40 else f"{text[:37]}..."
-    msg = f"plan: a tree has the weight {shown!r}; give a fraction such as 1/3"
-    raise FormatError(msg)
+    raise FormatError(f"plan: a tree has the weight {shown!r}; give a fraction such as 1/3")
 
 
 def bound_to_json(bound: Bound) -> Json:
@@ -369,8 +366,7 @@ def shaped(value: Any, shape: type[Shape] | Any, what: str) -> Any:
     try:
         return msgspec.convert(value, shape)
     except msgspec.ValidationError as error:
-        msg = f"{what}, {describe_misfit(error)}"
-        raise FormatError(msg) from None
+        raise FormatError(f"{what}, {describe_misfit(error)}") from None
 
 
 def topology_of(value: wire.TopologyJson) -> Topology:
@@ -446,19 +442,22 @@ def plan_of(value: wire.PlanJson, topology: Topology | None) -> Plan:
 
 def _send(epoch: int, chunk: int, route: list[str], fraction: float) -> Send:
     if len(route) < 2:
-        msg = f"plan: a send of chunk {chunk} in epoch {epoch} goes along {route}; name two devices"
-        raise FormatError(msg)
+        raise FormatError(
+            f"plan: a send of chunk {chunk} in epoch {epoch} goes along {route}; name two devices"
+        )
     return Send(epoch, chunk, route[0], route[-1], via=tuple(route[1:-1]), fraction=fraction)
 
 
 def result_of(value: wire.ResultJson) -> Result:
     """Make a result of its shape; its plan is verified and replayed again."""
     if not value.bounds:
-        msg = "result, at bounds: there is none; a result needs one lower bound or more"
-        raise FormatError(msg)
+        raise FormatError(
+            "result, at bounds: there is none; a result needs one lower bound or more"
+        )
     if value.stop not in Stop.__members__:
-        msg = f"result, at stop: {value.stop!r} is unknown; there are {', '.join(Stop.__members__)}"
-        raise FormatError(msg)
+        raise FormatError(
+            f"result, at stop: {value.stop!r} is unknown; there are {', '.join(Stop.__members__)}"
+        )
     size = value.size
     problem = problem_of(value.problem)
     bounds = tuple(bound_of(each) for each in value.bounds)
@@ -490,20 +489,18 @@ def _check_told(value: wire.ResultJson, result: Result) -> None:
     _check_bounds(value, result)
     claimed = value.makespan
     if claimed is not None and not math.isclose(claimed, result.makespan, rel_tol=PROOF_TOLERANCE):
-        msg = (
+        raise FormatError(
             f"result, at makespan: it says {claimed:g} µs and the plan, replayed, takes "
             f"{result.makespan:g} µs; write that or leave it out"
         )
-        raise FormatError(msg)
     topology = result.problem.topology
     for bound in result.bounds:
         for name in witness_devices(bound):
             if name not in topology.index:
-                msg = (
+                raise FormatError(
                     f"result, at bounds: the witness of {bound.makespan:g} µs names {name!r}, "
                     f"which is not a device of {topology}; solve it again"
                 )
-                raise FormatError(msg)
 
 
 def _check_bounds(value: wire.ResultJson, result: Result) -> None:
@@ -514,9 +511,8 @@ def _check_bounds(value: wire.ResultJson, result: Result) -> None:
     for number, claimed in enumerate(value.bounds):
         for took, steady, what in takes:
             if claimed.steady >= steady and claimed.makespan > took * (1 + PROOF_TOLERANCE):
-                msg = (
+                raise FormatError(
                     f"result, at bounds[{number}].makespan: {what} is faster than "
                     f"{claimed.makespan:g} µs, and the plan, verified, takes {took:g} µs; "
                     "solve it again"
                 )
-                raise FormatError(msg)

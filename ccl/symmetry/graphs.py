@@ -24,8 +24,7 @@ class _Without(MetaPathFinder):
     def find_spec(self, fullname: str, *_: Any) -> ModuleSpec | None:
         """Raise ImportError for the package; leave all others to the usual finders."""
         if fullname == self._package and threading.get_ident() == self._thread:
-            msg = f"{fullname} is not loaded for this"
-            raise ImportError(msg)
+            raise ImportError(f"{fullname} is not loaded for this")
         return None
 
 

@@ -134,8 +134,9 @@ class Group:
         arrays = [shape.moves(each) for each in rows]
         found = [each for each in arrays if each is not None]
         if len(found) < len(arrays):
-            msg = f"a permutation of the devices of {topology} does not keep its links"
-            raise ProblemError(msg)
+            raise ProblemError(
+                f"a permutation of the devices of {topology} does not keep its links"
+            )
         self._set(shape, rows, found)
 
     @classmethod
@@ -299,8 +300,7 @@ class Carriers:
         """
         if self._from[target] < 0:
             names = [self._shape.topology.devices[each].name for each in (self.device, target)]
-            msg = f"no symmetry brings {names[0]} to {names[1]}"
-            raise ProblemError(msg)
+            raise ProblemError(f"no symmetry brings {names[0]} to {names[1]}")
         element = np.arange(self._shape.size)
         while target != self.device:
             element = element[self._steps[self._step[target]]]

@@ -140,8 +140,7 @@ def _limits(
 
 
 def _refuse(topology: Topology, what: str, *, where: str | None = None) -> None:
-    msg = f"the symmetry of a forest {what}"
-    raise ScheduleError(msg, where=where or topology.name)
+    raise ScheduleError(f"the symmetry of a forest {what}", where=where or topology.name)
 
 
 Wanted = Mapping[int, frozenset[int]]
@@ -192,11 +191,11 @@ def _check_all_reduce(problem: Problem, forest: Forest) -> None:
     kinds = {(frozenset(each.holders), frozenset(each.destinations)) for each in chunks}
     alike = len(kinds) == 1 and all(each.reduced for each in chunks)
     if not (forest.reduces and alike):
-        msg = (
+        raise ScheduleError(
             f"{problem.collective.kind} has chunks that are not all added up by the same ranks for "
-            "the same ranks; in-trees with out-trees are for these alone"
+            "the same ranks; in-trees with out-trees are for these alone",
+            where=topology.ranks[0],
         )
-        raise ScheduleError(msg, where=topology.ranks[0])
     [(holders, destinations)] = kinds
     if forest.symmetry is not None:
         for ranks in (holders, destinations):
@@ -212,15 +211,17 @@ def _check_all_reduce(problem: Problem, forest: Forest) -> None:
     spread = _weights(topology, forest, forest.spread)
     for root, name in enumerate(topology.ranks):
         if added[root] != spread[root]:
-            msg = (
+            raise ScheduleError(
                 f"the in-trees of root {root} ({name}) weigh {_shown(added[root])} and its "
-                f"out-trees {_shown(spread[root])}; make them the same"
+                f"out-trees {_shown(spread[root])}; make them the same",
+                where=name,
             )
-            raise ScheduleError(msg, where=name)
     whole = sum(added, Fraction(0))
     if whole != 1:
-        msg = f"the in-trees of all roots weigh {_shown(whole)} together; make it 1"
-        raise ScheduleError(msg, where=topology.ranks[0])
+        raise ScheduleError(
+            f"the in-trees of all roots weigh {_shown(whole)} together; make it 1",
+            where=topology.ranks[0],
+        )
 
 
 def _wanted(problem: Problem, forest: Forest) -> dict[int, frozenset[int]]:
@@ -234,8 +235,10 @@ def _wanted(problem: Problem, forest: Forest) -> dict[int, frozenset[int]]:
             ends, others = others, ends
         if chunk.reduced != forest.reduces or len(ends) != 1:
             kind = "adds up to one root" if forest.reduces else "spreads from one root"
-            msg = f"chunk {number} of {problem.collective.kind} is not one that {kind} over trees"
-            raise ScheduleError(msg, where=ranks[ends[0]])
+            raise ScheduleError(
+                f"chunk {number} of {problem.collective.kind} is not one that {kind} over trees",
+                where=ranks[ends[0]],
+            )
         # What a root has nobody brings it; what it adds to a sum counts.
         wanted[ends[0]].update(others if forest.reduces else {*others} - {*ends})
     return {root: frozenset(others) for root, others in wanted.items()}
@@ -246,8 +249,9 @@ def _of_root(topology: Topology, tree: Tree, wanted: Wanted) -> frozenset[str]:
     ranks = topology.ranks
     if tree.root not in wanted:
         where = ranks[tree.root] if 0 <= tree.root < len(ranks) else str(tree.root)
-        msg = f"a tree has the root {tree.root}, which has no data; drop the tree"
-        raise ScheduleError(msg, where=where)
+        raise ScheduleError(
+            f"a tree has the root {tree.root}, which has no data; drop the tree", where=where
+        )
     return frozenset([ranks[rank] for rank in wanted[tree.root]])
 
 
@@ -266,8 +270,9 @@ def _weights(topology: Topology, forest: Forest, trees: tuple[Tree, ...]) -> lis
 
 def _refuse_weight(topology: Topology, root: int, weight: Fraction) -> None:
     name = topology.ranks[root]
-    msg = f"the trees of root {root} ({name}) weigh {_shown(weight)} in all; make it 1"
-    raise ScheduleError(msg, where=name)
+    raise ScheduleError(
+        f"the trees of root {root} ({name}) weigh {_shown(weight)} in all; make it 1", where=name
+    )
 
 
 def _shown(weight: Fraction) -> str:
@@ -285,22 +290,27 @@ def _check_tree(topology: Topology, tree: Tree, *, reduces: bool, wanted: frozen
         _check_route(topology, tree, route, reduces=reduces)
         parent, child = (route[-1], route[0]) if reduces else (route[0], route[-1])
         if parent not in uses:
-            msg = f"a tree of root {tree.root} leaves {parent}, which it has not reached before"
-            raise ScheduleError(msg, where=parent)
+            raise ScheduleError(
+                f"a tree of root {tree.root} leaves {parent}, which it has not reached before",
+                where=parent,
+            )
         if child in uses:
-            msg = f"a tree of root {tree.root} reaches {child} twice; once is a tree"
-            raise ScheduleError(msg, where=child)
+            raise ScheduleError(
+                f"a tree of root {tree.root} reaches {child} twice; once is a tree", where=child
+            )
         uses[child] = int(child in wanted)
         uses[parent] += 1
     for name, count in uses.items():
         device = topology.device(name)
         able, what = (device.reduces, "add") if reduces else (device.copies, "copy")
         if count > 1 and not able:
-            msg = f"a tree of root {tree.root} makes {name} {what}, which it cannot"
-            raise ScheduleError(msg, where=name)
+            raise ScheduleError(
+                f"a tree of root {tree.root} makes {name} {what}, which it cannot", where=name
+            )
     for name in sorted(wanted - uses.keys()):
-        msg = f"a tree of root {tree.root} does not reach {name}; add a route to it"
-        raise ScheduleError(msg, where=name)
+        raise ScheduleError(
+            f"a tree of root {tree.root} does not reach {name}; add a route to it", where=name
+        )
 
 
 def _check_route(topology: Topology, tree: Tree, route: tuple[str, ...], *, reduces: bool) -> None:
@@ -312,19 +322,21 @@ def _check_route(topology: Topology, tree: Tree, route: tuple[str, ...], *, redu
     for ends in itertools.pairwise(route):
         if ends not in topology.link_index:
             where = f"{ends[0]}->{ends[1]}"
-            msg = f"a tree of root {tree.root} takes {where}, which is not a link of {topology}"
-            raise ScheduleError(msg, where=where)
+            raise ScheduleError(
+                f"a tree of root {tree.root} takes {where}, which is not a link of {topology}",
+                where=where,
+            )
     inside = route[1:-1]
     for name in route:
         device = topology.device(name)
         passes = device.kind != "gpu" and not (device.reduces if reduces else device.copies)
         if device.stores == (name in inside) and not (passes and name in inside):
             what = "crosses" if name in inside else "ends at"
-            msg = (
+            raise ScheduleError(
                 f"a tree of root {tree.root} {what} {name} on the route {'->'.join(route)}; routes "
-                "end at devices that store and cross only those that do not"
+                "end at devices that store and cross only those that do not",
+                where=name,
             )
-            raise ScheduleError(msg, where=name)
 
 
 def verify_flow(problem: Problem, flow: Flow) -> None:
@@ -339,12 +351,15 @@ def verify_flow(problem: Problem, flow: Flow) -> None:
     balance: defaultdict[tuple[int, str], float] = defaultdict(float)
     for rate in flow.rates:
         if not 0 <= rate.chunk < len(chunks):
-            msg = f"there is no chunk {rate.chunk}; they go from 0 to {len(chunks) - 1}"
-            raise ScheduleError(msg, where=rate.src)
+            raise ScheduleError(
+                f"there is no chunk {rate.chunk}; they go from 0 to {len(chunks) - 1}",
+                where=rate.src,
+            )
         if (rate.src, rate.dst) not in topology.link_index:
             where = f"{rate.src}->{rate.dst}"
-            msg = f"chunk {rate.chunk} takes {where}, which is not a link of {topology}"
-            raise ScheduleError(msg, where=where)
+            raise ScheduleError(
+                f"chunk {rate.chunk} takes {where}, which is not a link of {topology}", where=where
+            )
         balance[rate.chunk, rate.src] -= rate.amount
         balance[rate.chunk, rate.dst] += rate.amount
     for number, chunk in enumerate(chunks):
@@ -355,14 +370,16 @@ def verify_flow(problem: Problem, flow: Flow) -> None:
             topology.ranks[chunk.destinations[0]],
         )
         if chunk.reduced or len(chunk.holders) > 1 or len(chunk.destinations) > 1:
-            msg = f"chunk {number} has several ends and cannot be a flow; use a schedule or forest"
-            raise ScheduleError(msg, where=holder)
+            raise ScheduleError(
+                f"chunk {number} has several ends and cannot be a flow; use a schedule or forest",
+                where=holder,
+            )
         balance[number, holder] += 1
         balance[number, destination] -= 1
     for (number, device), surplus in sorted(balance.items()):
         if abs(surplus) > TOLERANCE:
             what = "stays in" if surplus > 0 else "is missing in"
-            msg = (
-                f"{abs(surplus):g} of chunk {number} {what} {device}; as much must leave as enters"
+            raise ScheduleError(
+                f"{abs(surplus):g} of chunk {number} {what} {device}; as much must leave as enters",
+                where=device,
             )
-            raise ScheduleError(msg, where=device)

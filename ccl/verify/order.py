@@ -105,8 +105,9 @@ def check_paths(problem: Problem, schedule: Schedule, order: Order) -> None:
         if broken is not None:
             where, what = broken
             time = send.epoch * schedule.epoch_duration
-            msg = f"epoch {send.epoch}: {send}: {what}"
-            raise ScheduleError(msg, where=where, time=time, epoch=send.epoch)
+            raise ScheduleError(
+                f"epoch {send.epoch}: {send}: {what}", where=where, time=time, epoch=send.epoch
+            )
 
 
 def _broken_path(topology: Topology, route: Route) -> tuple[str, str] | None:

@@ -49,17 +49,19 @@ def _check_epochs(problem: Problem, schedule: Schedule) -> None:
         rates |= {ends: min(rates[ends], limit.bandwidth) for ends in limit.links}
     size, tau = problem.collective.chunk_size, schedule.epoch_duration
     if schedule.horizon > _MOST_EPOCHS:
-        msg = f"{schedule.horizon:.3g} epochs are more than can be counted exactly; use fewer"
-        raise ScheduleError(msg, where=problem.topology.name)
+        raise ScheduleError(
+            f"{schedule.horizon:.3g} epochs are more than can be counted exactly; use fewer",
+            where=problem.topology.name,
+        )
     latency = math.fsum(link.alpha for link in problem.topology.links)
     for (src, dst), rate in rates.items():
         took = latency + size * 1e-3 / rate
         if not took < _MOST_EPOCHS * tau:
-            msg = (
+            raise ScheduleError(
                 f"epochs of {tau:g} µs are too short to count those of a send over {src}->{dst}, "
-                f"which takes {took:g} µs; make them longer"
+                f"which takes {took:g} µs; make them longer",
+                where=f"{src}->{dst}",
             )
-            raise ScheduleError(msg, where=f"{src}->{dst}")
 
 
 class _Replay:

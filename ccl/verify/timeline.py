@@ -45,14 +45,23 @@ def _check_link(
     free = 0.0
     for each in transfers:
         if each.start < free - slack:
-            msg = f"link {link} sends two things at once at {each.start:g} µs"
-            raise ScheduleError(msg, where=str(link), time=each.start)
+            raise ScheduleError(
+                f"link {link} sends two things at once at {each.start:g} µs",
+                where=str(link),
+                time=each.start,
+            )
         if each.sent - each.start < each.nbytes * link.beta - slack:
-            msg = f"link {link} sends faster than {link.bandwidth:g} GB/s at {each.start:g} µs"
-            raise ScheduleError(msg, where=str(link), time=each.start)
+            raise ScheduleError(
+                f"link {link} sends faster than {link.bandwidth:g} GB/s at {each.start:g} µs",
+                where=str(link),
+                time=each.start,
+            )
         if abs(each.end - each.sent - link.alpha) > slack:
-            msg = f"link {link} takes {each.end - each.sent:g} µs, not its {link.alpha:g} µs alpha"
-            raise ScheduleError(msg, where=str(link), time=each.sent)
+            raise ScheduleError(
+                f"link {link} takes {each.end - each.sent:g} µs, not its {link.alpha:g} µs alpha",
+                where=str(link),
+                time=each.sent,
+            )
         free = each.sent
 
 
@@ -76,11 +85,12 @@ def _check_windows(
             for begin, end, share in zip(moments, [*moments[1:], np.inf], shares, strict=True)
         )
         if worth < each.nbytes * link.beta - slack:
-            msg = (
+            raise ScheduleError(
                 f"link {link} sends {each.nbytes:g} bytes from {each.start:g} to {each.sent:g} µs, "
-                "more than its windows let through"
+                "more than its windows let through",
+                where=str(link),
+                time=each.start,
             )
-            raise ScheduleError(msg, where=str(link), time=each.start)
 
 
 def _check_limit(
@@ -105,8 +115,11 @@ def _check_limit(
         inside[(sents <= begin) | (starts >= ends_at)] = 0
         over = inside.sum(axis=1) - capacity * (ends_at[:, 0] - begin + slack) > 0
         if over.any():
-            msg = f"limit {limit.name} is exceeded after {begin:g} µs"
-            raise ScheduleError(msg, where=limit.name, time=float(begin))
+            raise ScheduleError(
+                f"limit {limit.name} is exceeded after {begin:g} µs",
+                where=limit.name,
+                time=float(begin),
+            )
 
 
 def _check_causes(problem: Problem, timeline: Timeline, slack: float) -> None:
@@ -123,5 +136,8 @@ def _check_causes(problem: Problem, timeline: Timeline, slack: float) -> None:
         if topology.rank.get(each.src) in chunks[each.chunk].holders:
             continue
         if first.get((each.chunk, each.src), np.inf) > each.start + slack:
-            msg = f"{each.src} sends chunk {each.chunk} at {each.start:g} µs before it has come"
-            raise ScheduleError(msg, where=each.src, time=each.start)
+            raise ScheduleError(
+                f"{each.src} sends chunk {each.chunk} at {each.start:g} µs before it has come",
+                where=each.src,
+                time=each.start,
+            )

@@ -41,8 +41,9 @@ def gallery(
     """List the clusters, or tell of one: its figures and what each rests on."""
     if name is None:
         if out is not None:
-            msg = f"--out {out} needs the name of a cluster to write, such as ndv2:hosts=2"
-            raise ProblemError(msg)
+            raise ProblemError(
+                f"--out {out} needs the name of a cluster to write, such as ndv2:hosts=2"
+            )
         _list(as_json=as_json)
         return
     writable(out)

@@ -91,11 +91,10 @@ def tune(
     grid = _sizes(sizes) or tuning.SIZES
     table = tuning.tuned(store, topology, asked, sizes=grid)
     if not table.ranges:
-        msg = (
+        raise ProblemError(
             f"{store.path} has no plan of {kind} on {topology}; solve some with --solve, such as "
             "--solve auto,ring"
         )
-        raise ProblemError(msg)
     if csv is not None:
         write_text(csv, table.to_csv())
     if as_json:
@@ -179,8 +178,7 @@ def _kinds(given: str) -> tuple[CollectiveKind, ...]:
     for each in found:
         if each not in COLLECTIVES or each == "custom":
             known = ", ".join(kind for kind in COLLECTIVES if kind != "custom")
-            msg = f"--collectives names {each!r}; choose from {known}"
-            raise ProblemError(msg)
+            raise ProblemError(f"--collectives names {each!r}; choose from {known}")
     return cast(tuple[CollectiveKind, ...], tuple(found))
 
 
@@ -276,8 +274,9 @@ def show(
     entry = next((each for each in store.entries() if each.number == plan), None)
     result = None if entry is None else store.load(entry)
     if entry is None or result is None:
-        msg = f"{store.path} has no plan {plan} that verifies; topoloom catalog list says which"
-        raise ProblemError(msg)
+        raise ProblemError(
+            f"{store.path} has no plan {plan} that verifies; topoloom catalog list says which"
+        )
     if out is not None:
         write_document(out, document(result))
         remark(f"the result is in {out}")
@@ -318,8 +317,9 @@ def forget(
     store = opened(catalog)
     some = any((cluster, collective, formulation))
     if not (plans or some or everything):
-        msg = "nothing is named to forget; give numbers, --cluster, --formulation or --all"
-        raise ProblemError(msg)
+        raise ProblemError(
+            "nothing is named to forget; give numbers, --cluster, --formulation or --all"
+        )
     numbers: list[Entry | int] = list(plans or ())
     if some or everything:
         numbers += _chosen(store, cluster, kind=collective, formulation=formulation)

@@ -200,8 +200,9 @@ def _methods(given: str | None, topology: Topology) -> tuple[Method, ...] | None
 def _sizes(given: str) -> tuple[float, ...]:
     parts = [each for each in given.split(",") if each.strip()]
     if not parts:
-        msg = f"--sizes is {given!r}; give sizes joined by commas, such as 16KB,1MB,64MB"
-        raise ProblemError(msg)
+        raise ProblemError(
+            f"--sizes is {given!r}; give sizes joined by commas, such as 16KB,1MB,64MB"
+        )
     return tuple(map(parse_size, parts))
 
 

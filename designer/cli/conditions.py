@@ -118,14 +118,14 @@ class Given:
         flags = ("--collective", "--size", "--chunks", "--root")
         twice = [flag for flag, value in zip(flags, values, strict=True) if value is not None]
         if twice:
-            msg = f"{file} says what each tenant runs; leave out {' and '.join(twice)}"
-            raise ProblemError(msg)
+            raise ProblemError(
+                f"{file} says what each tenant runs; leave out {' and '.join(twice)}"
+            )
         if opened.problem is not None:
-            msg = (
+            raise ProblemError(
                 f"the document is a {opened.kind} with its own "
                 f"{opened.problem.collective.kind}; leave out --tenants, or give a topology"
             )
-            raise ProblemError(msg)
         jobs = read_tenants(read_bytes(file), opened.topology, name=str(file))
         return Problem(opened.topology, tenants(len(opened.topology.ranks), jobs))
 
@@ -399,8 +399,7 @@ def kinds_in(given: str) -> tuple[str, ...]:
     """
     kinds = tuple(each.strip() for each in given.split(",") if each.strip())
     if not kinds:
-        msg = f"{given!r} names nothing that fails; give kinds such as link,gpu"
-        raise ProblemError(msg)
+        raise ProblemError(f"{given!r} names nothing that fails; give kinds such as link,gpu")
     return kinds
 
 

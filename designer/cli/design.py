@@ -47,8 +47,9 @@ def worker(
     """Solve what `topoloom design --scheduler` sends, until Ctrl-C."""
     no_queue(queue)
     if scheduler is None:
-        msg = f"a worker needs --scheduler, such as {ADDRESS}; dask scheduler starts one"
-        raise ProblemError(msg)
+        raise ProblemError(
+            f"a worker needs --scheduler, such as {ADDRESS}; dask scheduler starts one"
+        )
     from formulations.campaigns.remote import MEMORY  # noqa: PLC0415  it loads Dask
     from formulations.campaigns.sweeps.pool import connected  # noqa: PLC0415
 
@@ -73,8 +74,9 @@ def no_queue(queue: str | None) -> None:
         If one is given.
     """
     if queue is not None:
-        msg = f"--queue is gone: start a Dask scheduler and give --scheduler, such as {ADDRESS}"
-        raise ProblemError(msg)
+        raise ProblemError(
+            f"--queue is gone: start a Dask scheduler and give --scheduler, such as {ADDRESS}"
+        )
 
 
 ClusterOption = Annotated[

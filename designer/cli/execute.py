@@ -46,14 +46,14 @@ def program_in(file: Path) -> Program:
         # As a program alone: what is wrong with it need not be a plan of anything.
         return msccl_xml.program_from_xml(content, name)
     if mscclpp.recognises(content):
-        msg = f"{file} is an execution plan of MSCCL++, which `topoloom execute` takes alone"
-        raise FormatError(msg)
+        raise FormatError(
+            f"{file} is an execution plan of MSCCL++, which `topoloom execute` takes alone"
+        )
     imported = read_content(content, Request(name=name))
     if imported.program is not None:
         return imported.program
     if imported.document.plan is None:
-        msg = f"{file} has no program and no plan; give MSCCL XML, a result or a plan"
-        raise FormatError(msg)
+        raise FormatError(f"{file} has no program and no plan; give MSCCL XML, a result or a plan")
     problem, plan, _ = replayed(imported.document)
     return lower(problem, plan)
 

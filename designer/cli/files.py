@@ -229,8 +229,7 @@ def _read(file: Path, asked: Request, format_name: str | None) -> Imported:
         ways = " or ".join(
             f"--set {question.key}={answer} ({words})" for answer, words in question.choices.items()
         )
-        msg = f"{question}; give {ways}"
-        raise FormatError(msg) from None
+        raise FormatError(f"{question}; give {ways}") from None
 
 
 def _told(settings: list[str] | None) -> dict[str, str]:
@@ -245,8 +244,7 @@ def _told(settings: list[str] | None) -> dict[str, str]:
     for each in settings or ():
         name, equals, value = each.partition("=")
         if not equals:
-            msg = f"setting {each!r} has no value; write {name}=VALUE"
-            raise FormatError(msg)
+            raise FormatError(f"setting {each!r} has no value; write {name}=VALUE")
         told[name.strip()] = value.strip()
     return told
 
@@ -263,8 +261,7 @@ def _hand_over_all(written: Written, out: Path | None, *, what: str) -> None:
     """Write several files into a folder."""
     if out is None or (out.exists() and not out.is_dir()):
         many = len(written.files)
-        msg = f"{what} is {many:,} files; name a folder for them, such as --out {what}"
-        raise FormatError(msg)
+        raise FormatError(f"{what} is {many:,} files; name a folder for them, such as --out {what}")
     out.mkdir(parents=True, exist_ok=True)
     for name, content in written.files.items():
         write_bytes(out / name, content)
@@ -292,8 +289,7 @@ def _print_refusal(error: ScheduleError, *, as_json: bool) -> None:
 def _problem_in(file: Path) -> Problem:
     opened = read_document(file)
     if opened.problem is None:
-        msg = f"{file} is a {opened.kind} document and has no problem; give a problem"
-        raise FormatError(msg)
+        raise FormatError(f"{file} is a {opened.kind} document and has no problem; give a problem")
     return opened.problem
 
 
@@ -301,8 +297,7 @@ def _replayed(opened: Document, file: Path) -> tuple[Problem, Plan, Timeline]:
     try:
         return replayed(opened)
     except FormatError as error:
-        msg = f"{file}: {error}"
-        raise FormatError(msg) from None
+        raise FormatError(f"{file}: {error}") from None
 
 
 def link(
@@ -391,8 +386,7 @@ def _report(file: Path) -> PlanReport:
     try:
         return report(*replayed(opened))
     except FormatError as error:
-        msg = f"{file}: {error}"
-        raise FormatError(msg) from None
+        raise FormatError(f"{file}: {error}") from None
 
 
 def _ends(link: str) -> tuple[str, str]:
@@ -407,5 +401,4 @@ def _ends(link: str) -> tuple[str, str]:
         src, found, dst = link.partition(arrow)
         if found and src.strip() and dst.strip():
             return src.strip(), dst.strip()
-    msg = f"--link is {link!r}; write SRC->DST, such as g0->g1"
-    raise FormatError(msg)
+    raise FormatError(f"--link is {link!r}; write SRC->DST, such as g0->g1")

@@ -98,8 +98,9 @@ def _curve_of(found: Sensitivity, number: int, *, low: float, high: float) -> Ra
     from formulations import rate_curve  # noqa: PLC0415
 
     if not 1 <= number <= len(found.effects):
-        msg = f"--class is {number}, and there are classes 1 to {len(found.effects)}; give one"
-        raise ProblemError(msg)
+        raise ProblemError(
+            f"--class is {number}, and there are classes 1 to {len(found.effects)}; give one"
+        )
     chosen = found.effects[number - 1]
     links = () if chosen.limits else chosen.links
     return rate_curve(found.problem, links, limits=chosen.limits, low=low, high=high)
@@ -302,8 +303,7 @@ def upgrade(  # noqa: PLR0913  one for each flag
     positive("--time-limit", time_limit, unit="s")
     writable(save)
     if front and save is not None:
-        msg = "--front has many clusters and --save keeps one; leave one of them out"
-        raise ProblemError(msg)
+        raise ProblemError("--front has many clusters and --save keeps one; leave one of them out")
     paid = EVEN if costs is None else read_costs(costs)
     problems = _problems(cluster, collective or [], root=root)
     targets = target or [TARGET]
@@ -338,8 +338,9 @@ def _factor(targets: Sequence[str]) -> float:
     try:
         return float(given[:-1] if given.endswith(("x", "×")) and len(targets) == 1 else "")
     except ValueError:
-        msg = f"--front goes up to a factor, not to {' and '.join(targets)}; give one such as 3x"
-        raise ProblemError(msg) from None
+        raise ProblemError(
+            f"--front goes up to a factor, not to {' and '.join(targets)}; give one such as 3x"
+        ) from None
 
 
 def _front(

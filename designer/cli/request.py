@@ -212,11 +212,10 @@ def ask(
     twice = [flag for flag, value in given.items() if value is not None]
     if opened.problem is not None:
         if twice:
-            msg = (
+            raise ProblemError(
                 f"the document is a {opened.kind} with its own {opened.problem.collective.kind}; "
                 f"leave out {' and '.join(twice)}, or give a topology"
             )
-            raise ProblemError(msg)
         return opened.problem
     topology = opened.topology
     made = make_collective(
@@ -273,8 +272,9 @@ def positive(flag: str, value: float | None, *, unit: str, zero: bool = False) -
     if value is None or (math.isfinite(value) and (value > 0 or (zero and value == 0))):
         return value
     least = "0 or more" if zero else "more than 0"
-    msg = f"{flag} is {value:g} {unit}".rstrip() + f"; give {least}{unit and ' ' + unit}"
-    raise ProblemError(msg)
+    raise ProblemError(
+        f"{flag} is {value:g} {unit}".rstrip() + f"; give {least}{unit and ' ' + unit}"
+    )
 
 
 def writable(out: Path | None) -> None:
@@ -288,8 +288,8 @@ def writable(out: Path | None) -> None:
     if out is None:
         return
     if out.is_dir():
-        msg = f"{out} is a folder; name a file in it"
-        raise FormatError(msg)
+        raise FormatError(f"{out} is a folder; name a file in it")
     if not out.absolute().parent.is_dir():
-        msg = f"{out} cannot be written: there is no folder {out.parent}; make it first"
-        raise FormatError(msg)
+        raise FormatError(
+            f"{out} cannot be written: there is no folder {out.parent}; make it first"
+        )

@@ -81,8 +81,9 @@ def read_counts(given: str | None) -> tuple[int | None, ...]:
     try:
         return tuple(int(each) for each in given.split(","))
     except ValueError:
-        msg = f"--chunks is {given!r}; give whole numbers joined by commas, such as 1,2,4"
-        raise ProblemError(msg) from None
+        raise ProblemError(
+            f"--chunks is {given!r}; give whole numbers joined by commas, such as 1,2,4"
+        ) from None
 
 
 def front_rows(results: Sequence[Result]) -> list[dict[str, Any]]:
@@ -371,8 +372,9 @@ def followed(job: SolveJob) -> tuple[Result, bool]:
             if not interrupted.is_set():
                 raise
             if job.best is None:
-                msg = "interrupted before the first schedule was found; nothing is kept"
-                raise Interrupted(msg) from None
+                raise Interrupted(
+                    "interrupted before the first schedule was found; nothing is kept"
+                ) from None
             return replace(job.best, stop=Stop.CANCELLED), True
 
 

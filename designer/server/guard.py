@@ -273,8 +273,9 @@ def bound(host: str, port: int) -> socket.socket:
         if made is not None:
             made.close()
         reason = (error.strerror or str(error)).lower()
-        msg = f"{host}:{port} cannot be listened on: {reason}; choose with --port and --host"
-        raise ProblemError(msg) from None
+        raise ProblemError(
+            f"{host}:{port} cannot be listened on: {reason}; choose with --port and --host"
+        ) from None
     return made
 
 
@@ -355,6 +356,7 @@ def _name(text: str) -> str:
     """Return a name as ``Host`` has it."""
     found = urlsplit(text if "://" in text else f"http://{text}")
     if not found.hostname or found.path.strip("/") or "@" in text or "*" in text:
-        msg = f"--allow-host {text} is not a name; write one such as gpu-lab.example.org"
-        raise ProblemError(msg)
+        raise ProblemError(
+            f"--allow-host {text} is not a name; write one such as gpu-lab.example.org"
+        )
     return _in_url(found.hostname)

@@ -130,8 +130,9 @@ class Apart:
         """Wait for a turn."""
         with self._turn:
             if self._asked[session] >= WAITING:
-                msg = f"{name} waits for other files that are being read; try again when they are"
-                raise FormatError(msg)
+                raise FormatError(
+                    f"{name} waits for other files that are being read; try again when they are"
+                )
             self._asked[session] += 1
             self._turn.wait_for(
                 lambda: self._working.total() < AT_ONCE and self._working[session] < EACH
@@ -251,8 +252,7 @@ def _result(name: str, answer: tuple[str, Any]) -> Any:
     if what == "done":
         return value
     if what == "bug":
-        msg = f"reading {name}: {value}"
-        raise RuntimeError(msg)
+        raise RuntimeError(f"reading {name}: {value}")
     gibibytes = f"{MEMORY / 2**30:g} GiB"
     told = {
         "late": f"{name} takes more than {value} s to be read; open a smaller part of it",

@@ -130,8 +130,7 @@ class Provider(DefaultJSONProvider):
         """
         content = s.encode() if isinstance(s, str) else s
         if depth(content) > DEEPEST:
-            msg = "too deep"
-            raise ValueError(msg)
+            raise ValueError("too deep")
         found = json.loads(
             content, parse_int=_whole, parse_float=_real, parse_constant=_no_constant
         )
@@ -154,22 +153,19 @@ def _deepest(content: bytes) -> int:
 
 def _whole(text: str) -> int:
     if len(text) > LONGEST_WHOLE:
-        msg = "a number that is too long"
-        raise ValueError(msg)
+        raise ValueError("a number that is too long")
     return int(text)
 
 
 def _real(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        msg = "a number that is too large"
-        raise ValueError(msg)
+        raise ValueError("a number that is too large")
     return value
 
 
 def _no_constant(text: str) -> float:
-    msg = f"{text} is no JSON"
-    raise ValueError(msg)
+    raise ValueError(f"{text} is no JSON")
 
 
 log = logging.getLogger(__name__)

@@ -126,8 +126,7 @@ def problem_of(topology: Topology | Mapping[str, Any], request: Request) -> Prob
     if not isinstance(topology, Topology):
         topology = topology_of(topology)
     if not topology.devices:
-        msg = "the drawing is empty; add GPUs and link them"
-        raise ProblemError(msg)
+        raise ProblemError("the drawing is empty; add GPUs and link them")
     if request.collective == "custom" and request.custom is not None:
         value = {"topology": topology_to_json(topology), "collective": dict(request.custom)}
         return problem_from_json(value)
@@ -218,8 +217,9 @@ def callback(app: Dash, *, output: Mapping[str, Output], **wiring: Any) -> Calla
         def call(**given: Any) -> Json:
             changes = change(**given)
             if unknown := changes.keys() - output.keys():
-                msg = f"{change.__name__} changes {', '.join(sorted(unknown))}, which is no output"
-                raise KeyError(msg)
+                raise KeyError(
+                    f"{change.__name__} changes {', '.join(sorted(unknown))}, which is no output"
+                )
             return {name: changes.get(name, no_update) for name in output}
 
         # Dash writes into the dictionaries that it is given, and some are shared.

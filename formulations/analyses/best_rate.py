@@ -93,11 +93,13 @@ def optimum(problem: Problem) -> Optimum:
         return _by_cut(problem, forest_rate(problem))
     why = steady_state.refusal(problem)
     if why is not None:
-        msg = f"no fluid optimum of {problem.collective.kind} on {problem.topology}: {why}"
-        raise ProblemError(msg)
+        raise ProblemError(
+            f"no fluid optimum of {problem.collective.kind} on {problem.topology}: {why}"
+        )
     if not any(map(_moves, problem.collective.chunks)):
-        msg = f"{problem.collective.kind} moves nothing: all holders are destinations already"
-        raise ProblemError(msg)
+        raise ProblemError(
+            f"{problem.collective.kind} moves nothing: all holders are destinations already"
+        )
     found = _by_trees(problem)
     if found is not None:
         return found

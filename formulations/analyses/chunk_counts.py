@@ -107,8 +107,7 @@ def tried(
     """
     waiting = sorted(set(counts))
     if not waiting:
-        msg = "no number of chunks per shard is given; give at least one, such as 1"
-        raise ProblemError(msg)
+        raise ProblemError("no number of chunks per shard is given; give at least one, such as 1")
     end = None if time_limit is None else time.perf_counter() + time_limit
     found: list[Result] = []
     failed: list[SolveError] = []

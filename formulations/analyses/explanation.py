@@ -415,8 +415,9 @@ def prices(
         return _on_epochs(problem, horizon, epoch_duration, time_limit=time_limit)
     why = _why_not(problem)
     if why is not None:
-        msg = f"links have no prices for {problem.collective.kind} on {problem.topology}: {why}"
-        raise ProblemError(msg)
+        raise ProblemError(
+            f"links have no prices for {problem.collective.kind} on {problem.topology}: {why}"
+        )
     # CVXPY takes most of a second to load.
     from formulations.engines.orbit_lp.lp import orbit_program  # noqa: PLC0415
     from formulations.solvers.cvxpy_highs import Backend  # noqa: PLC0415
@@ -437,8 +438,7 @@ def _on_epochs(
     chosen = formulation("te-ccl-lp")
     why = chosen.why_not(problem)
     if why is not None:
-        msg = f"links have no prices in epochs for {problem.collective.kind}: {why}"
-        raise ProblemError(msg)
+        raise ProblemError(f"links have no prices in epochs for {problem.collective.kind}: {why}")
 
     bounds = quick_bounds(problem)
     run = Run(

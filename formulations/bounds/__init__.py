@@ -89,8 +89,9 @@ def quick_bounds(problem: Problem, *, whole_chunks: bool = False) -> tuple[Bound
     if whole_chunks:
         found += unsplit_bounds(network, cuts)
     if not found:
-        msg = f"{problem.collective.kind} moves nothing: all holders are destinations already"
-        raise ProblemError(msg)
+        raise ProblemError(
+            f"{problem.collective.kind} moves nothing: all holders are destinations already"
+        )
     found += _flow(network, proved=_for_all(found), solved=False)
     return tuple(sorted(found, key=_order))
 

@@ -250,11 +250,9 @@ class RemoteJob:
         """
         if self._task.status == "error":
             why = str(self._task.exception()).splitlines()[0]
-            msg = f"the solve was given up, as the workers that had it ended: {why}"
-            raise SolveError(msg)
+            raise SolveError(f"the solve was given up, as the workers that had it ended: {why}")
         if self._sent > 1:
-            msg = "the solve was lost twice with its scheduler, and is given up"
-            raise SolveError(msg)
+            raise SolveError("the solve was lost twice with its scheduler, and is given up")
         self._send()
 
     def _waiting(self) -> Iterator[Progress]:

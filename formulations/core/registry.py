@@ -196,8 +196,7 @@ def formulation(name: str) -> Formulation:
     names = [each.name for each in available()]
     close = difflib.get_close_matches(name, names, n=1)
     hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(names)}"
-    msg = f"no formulation is called {name!r}; {hint}"
-    raise ProblemError(msg)
+    raise ProblemError(f"no formulation is called {name!r}; {hint}")
 
 
 @cache

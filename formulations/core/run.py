@@ -312,18 +312,19 @@ class Run:
             If it found no plan because every model was too large, or because of a bug.
         """
         if self.best is None and self.broken:
-            msg = (
+            raise SolveError(
                 f"{self.formulation} made a plan that breaks a rule, which is a bug and was "
                 f"logged: {self.broken[0]}; take another formulation"
             )
-            raise SolveError(msg)
         if self.best is None and stop is Stop.TOO_LARGE:
             why = "; ".join(self.log)
-            msg = f"{self.formulation} has no model that is small enough: {why}; make epochs longer"
-            raise SolveError(msg)
+            raise SolveError(
+                f"{self.formulation} has no model that is small enough: {why}; make epochs longer"
+            )
         if self.best is None:
-            msg = f"{self.formulation} found no schedule within {self.seconds:.0f} s; allow more"
-            raise LimitReached(msg)
+            raise LimitReached(
+                f"{self.formulation} found no schedule within {self.seconds:.0f} s; allow more"
+            )
         best = self.best
         if stop is Stop.TIME_LIMIT and self.time_limit is None:
             stop = Stop.EFFORT  # a limit of the formulation's own

@@ -197,8 +197,9 @@ def checked(memory: float | None) -> float:
     if memory is None:
         return memory_each()
     if not memory > 0:
-        msg = f"the memory that a solve may take is {memory:g} bytes; give more than 0, such as 4e9"
-        raise ProblemError(msg)
+        raise ProblemError(
+            f"the memory that a solve may take is {memory:g} bytes; give more than 0, such as 4e9"
+        )
     return memory
 
 

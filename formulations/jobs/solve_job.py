@@ -282,8 +282,7 @@ def ended(final: Result | None, error: CclError | None, best: Result | None) -> 
     if error is not None:
         raise error
     if best is None:
-        msg = "the solve was cancelled before the first schedule was found"
-        raise SolveError(msg)
+        raise SolveError("the solve was cancelled before the first schedule was found")
     return replace(best, stop=Stop.CANCELLED)
 
 

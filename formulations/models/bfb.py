@@ -113,8 +113,9 @@ def _trees(run: Run, nbytes: dict[int, float], *, reduces: bool) -> tuple[Tree, 
     def stop(step: int) -> float | None:
         run.report(f"step {step} of the broadcasts")
         if run.expired:
-            msg = f"{run.formulation} had {step - 1} steps after {run.seconds:.0f} s; allow more"
-            raise LimitReached(msg)
+            raise LimitReached(
+                f"{run.formulation} had {step - 1} steps after {run.seconds:.0f} s; allow more"
+            )
         return run.left
 
     steps = steps_of(transfers, nbytes, backend=run.backend, stop=stop)

@@ -146,8 +146,9 @@ def _watch(run: Run) -> Callable[[int, int], None]:
     def watch(done: int, of: int) -> None:
         run.report(f"{done} of {of} roots have their trees")
         if run.expired and done < of and time.perf_counter() - begin > GRACE:
-            msg = f"{run.formulation} had trees for {done} of {of} roots after {run.seconds:.0f} s"
-            raise LimitReached(msg)
+            raise LimitReached(
+                f"{run.formulation} had trees for {done} of {of} roots after {run.seconds:.0f} s"
+            )
 
     return watch
 

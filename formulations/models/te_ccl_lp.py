@@ -299,8 +299,7 @@ def _check_buffers(model: FlowModel, low: int) -> None:
         If buffers are limited and the horizon is far beyond the least.
     """
     if model.buffered and low > PATIENCE * model.least():
-        msg = f"the buffers let nothing through within {low} epochs; make them larger"
-        raise Infeasible(msg)
+        raise Infeasible(f"the buffers let nothing through within {low} epochs; make them larger")
 
 
 def _solved(model: FlowModel, horizon: int, *, aim: Aim) -> Schedule:
@@ -318,8 +317,9 @@ def _solved(model: FlowModel, horizon: int, *, aim: Aim) -> Schedule:
         return plan
     plan = model.solve(horizon, aim=aim, careful=True)
     if not _verified(model.run.problem, plan):
-        msg = f"no plan of {horizon} epochs keeps to buffers and windows; allow more epochs"
-        raise Infeasible(msg)
+        raise Infeasible(
+            f"no plan of {horizon} epochs keeps to buffers and windows; allow more epochs"
+        )
     return plan
 
 

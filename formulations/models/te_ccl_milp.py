@@ -178,8 +178,9 @@ def run(run: Run, options: Options) -> Result:
         If the time limit came before a schedule.
     """
     if run.problem.windows and options.switches == "hyper-edges":
-        msg = "hyper-edges know no links with less bandwidth at times; take switches as drawn"
-        raise ProblemError(msg)
+        raise ProblemError(
+            "hyper-edges know no links with less bandwidth at times; take switches as drawn"
+        )
     if not options.copy:
         problem = without_copies(run.problem)
         run = replace(run, problem=problem, bounds=lower_bounds(problem, whole_chunks=True))

@@ -183,11 +183,13 @@ class _Plan:
             if getattr(self.options, name) != "doubling":
                 continue
             if self.kind == "all-to-all":
-                msg = f"option {name} is 'doubling', and an all-to-all goes direct or ring"
-                raise ProblemError(msg)
+                raise ProblemError(
+                    f"option {name} is 'doubling', and an all-to-all goes direct or ring"
+                )
             if count & (count - 1):
-                msg = f"option {name} is 'doubling' and {what}; doubling needs a power of two"
-                raise ProblemError(msg)
+                raise ProblemError(
+                    f"option {name} is 'doubling' and {what}; doubling needs a power of two"
+                )
 
     def spread(self, task: Task) -> Messages:
         """Send in phases."""

@@ -116,8 +116,9 @@ def _root(problem: Problem, options: Options) -> int:
     if wanted is None:
         return best_connected(problem.topology, ranks, ranks)
     if wanted not in ranks:
-        msg = f"option all_reduce_root is {wanted}; ranks go from 0 to {collective.ranks - 1}"
-        raise ProblemError(msg)
+        raise ProblemError(
+            f"option all_reduce_root is {wanted}; ranks go from 0 to {collective.ranks - 1}"
+        )
     return wanted
 
 

@@ -161,11 +161,10 @@ class Backend:
         if self.solver == "HIGHS" and shut_out():
             raise SolverMissing(OUT)
         if self.solver not in _installed():
-            msg = (
+            raise SolverMissing(
                 f"solver {self.solver} is not installed here; "
                 f"installed are {', '.join(sorted(_installed()))}"
             )
-            raise SolverMissing(msg)
 
     def _through_cvxpy(self, model: cp.Problem, time_limit: float | None) -> Outcome:
         """Solve with a solver of which only CVXPY's common interface is known."""
@@ -176,14 +175,12 @@ class Backend:
         try:
             model.solve(solver=self.solver, canon_backend=cp.SCIPY_CANON_BACKEND, **settings)
         except cp.SolverError as error:
-            msg = f"{self.solver} failed: {error}"
-            raise SolveError(msg) from error
+            raise SolveError(f"{self.solver} failed: {error}") from error
         seconds = time.perf_counter() - begin
         if model.status in (cp.INFEASIBLE, cp.settings.INFEASIBLE_OR_UNBOUNDED):
             raise Infeasible(_NOTHING)
         if not satisfied(model):
-            msg = f"{self.solver} stopped after {seconds:.0f} s without a solution"
-            raise LimitReached(msg)
+            raise LimitReached(f"{self.solver} stopped after {seconds:.0f} s without a solution")
         ending = (
             TerminationCondition.OPTIMAL
             if model.status == cp.OPTIMAL
@@ -343,13 +340,13 @@ class HighsRun:
             raise Infeasible(_NOTHING)
         solution, info = highs.getSolution(), highs.getInfo()
         if not solution.value_valid or not np.isfinite(info.objective_function_value):
-            msg = f"HiGHS stopped after {seconds:.1f} s ({status}) without a solution"
-            raise LimitReached(msg)
+            raise LimitReached(f"HiGHS stopped after {seconds:.1f} s ({status}) without a solution")
         duals = np.array(solution.row_dual) if not self.integer else None
         self._unpack(np.array(solution.col_value), duals)
         if status != "kOptimal" and not satisfied(self.model):
-            msg = f"HiGHS stopped after {seconds:.1f} s ({status}) without a feasible solution"
-            raise LimitReached(msg)
+            raise LimitReached(
+                f"HiGHS stopped after {seconds:.1f} s ({status}) without a feasible solution"
+            )
         value = self._own(float(info.objective_function_value))
         bound = self._own(float(info.mip_dual_bound)) if self.integer else value
         return Outcome(self._ending(status), value, bound, self.build_seconds, seconds, self.size)
@@ -422,8 +419,7 @@ class Growing:
 
     def __init__(self, backend: Backend, model: cp.Problem) -> None:
         if backend.solver != "HIGHS":
-            msg = f"solver {backend.solver} takes no new columns here; use HIGHS"
-            raise SolverMissing(msg)
+            raise SolverMissing(f"solver {backend.solver} takes no new columns here; use HIGHS")
         self.highs: Any = HighsRun(backend, model, None, None).highs
         options = {
             "threads": backend.threads,
@@ -489,11 +485,11 @@ class Growing:
         self.highs.run()
         status = self.highs.getModelStatus().name
         if status in ("kInfeasible", "kUnboundedOrInfeasible"):
-            msg = "the columns so far have no solution"
-            raise Infeasible(msg)
+            raise Infeasible("the columns so far have no solution")
         if status != "kOptimal":
-            msg = f"HiGHS stopped ({status}) before the optimum of {self.columns} columns"
-            raise LimitReached(msg)
+            raise LimitReached(
+                f"HiGHS stopped ({status}) before the optimum of {self.columns} columns"
+            )
         solution, basis = self.highs.getSolution(), self.highs.getBasis()
         kinds = highspy.HighsBasisStatus.kBasic
         return Solved(

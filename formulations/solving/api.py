@@ -241,10 +241,10 @@ def _chosen(problem: Problem, name: str, *, begins: bool = False) -> Formulation
     chosen = formulation(name)
     reason = chosen.why_not(problem)
     if reason is not None:
-        msg = f"{chosen.name} cannot take {problem.collective.kind} on {problem.topology}: {reason}"
-        raise ProblemError(msg)
+        raise ProblemError(
+            f"{chosen.name} cannot take {problem.collective.kind} on {problem.topology}: {reason}"
+        )
     if begins and not chosen.takes_start:
         able = ", ".join(each.name for each in available() if each.takes_start)
-        msg = f"{chosen.name} cannot begin with a given plan; choose from {able}"
-        raise ProblemError(msg)
+        raise ProblemError(f"{chosen.name} cannot begin with a given plan; choose from {able}")
     return chosen

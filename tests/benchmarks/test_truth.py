@@ -132,8 +132,7 @@ def test_problems_that_had_a_wrong_answer_once(seed, name):
 def test_what_is_raised_and_what_is_logged_is_found_out(monkeypatch):
     def failing(*_args, **_options):
         logging.getLogger("topoloom").error("a bound was false")
-        msg = "a bug"
-        raise RuntimeError(msg)
+        raise RuntimeError("a bug")
 
     monkeypatch.setattr(truth, "solved", failing)
     found = {each.kind: each.words for each in examined(0, names=("auto",)).violations}

@@ -70,8 +70,7 @@ class Planner:
             if end is not None:
                 self.__dict__.update(trial.__dict__)
                 return end
-        msg = f"{task.send} fits into no epoch"
-        raise AssertionError(msg)
+        raise AssertionError(f"{task.send} fits into no epoch")
 
     def _copy(self) -> Planner:
         starts = {ends: [*those] for ends, those in self.starts.items()}

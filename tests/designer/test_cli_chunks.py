@@ -126,10 +126,8 @@ def test_an_interrupt_before_any_plan_is_not_taken_for_a_number_without_one(run,
     def followed(_job):
         asked.append(1)
         if len(asked) == 1:
-            msg = "found no schedule within 0 s"
-            raise LimitReached(msg)
-        msg = "interrupted before the first schedule was found; nothing is kept"
-        raise solve.Interrupted(msg)
+            raise LimitReached("found no schedule within 0 s")
+        raise solve.Interrupted("interrupted before the first schedule was found; nothing is kept")
 
     monkeypatch.setattr(solve.formulations, "start", lambda *_, **__: None)
     monkeypatch.setattr(solve, "followed", followed)

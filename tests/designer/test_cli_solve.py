@@ -210,8 +210,7 @@ class Job:
 
     def result(self):
         if self.ends is None:
-            msg = "the solver's process ended without a result"
-            raise SolveError(msg)
+            raise SolveError("the solver's process ended without a result")
         return self.ends
 
     def cancel(self):

@@ -167,8 +167,7 @@ def test_a_catalog_that_fails_costs_no_solve(jobs_of, catalog, result, monkeypat
     """Neither a lookup nor a write that fails takes the plan away; the log says it."""
 
     def fail(*_args, **_options):
-        msg = "the disk is full"
-        raise CatalogError(msg)
+        raise CatalogError("the disk is full")
 
     monkeypatch.setattr(catalog, "find", fail)
     monkeypatch.setattr(catalog, "keep", fail)

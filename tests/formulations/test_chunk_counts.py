@@ -96,8 +96,7 @@ def test_a_count_without_a_plan_is_left_out_and_all_of_them_are_an_error():
     def solved(count, _seconds):
         asked.append(count)
         if count != 2:
-            msg = f"no plan in {count}"
-            raise LimitReached(msg)
+            raise LimitReached(f"no plan in {count}")
         return plan
 
     assert tried(solved, (1, 2)) == (plan,)
@@ -112,8 +111,7 @@ def test_each_count_gets_its_share_of_the_time_that_is_left():
 
     def solved(_count, seconds):
         shares.append(seconds)
-        msg = "none"
-        raise Infeasible(msg)
+        raise Infeasible("none")
 
     with pytest.raises(Infeasible):
         tried(solved, (1, 2, 3), time_limit=6.0)

@@ -284,8 +284,7 @@ def _open(reader: Reader, imported: Imported, topology: Topology) -> None:
         try:
             opened(found, topology)
         except CclError as error:  # the page says which file it was
-            msg = f"fuzzed: {error}"
-            raise FormatError(msg) from None
+            raise FormatError(f"fuzzed: {error}") from None
 
 
 def fuzz(

@@ -156,8 +156,7 @@ class Page:
                 self.visitor.open()
                 break
             if time.monotonic() > until:
-                msg = "the server does not come"
-                raise TimeoutError(msg)
+                raise TimeoutError("the server does not come")
             time.sleep(0.2)
         listed = json.loads(self.visitor.ask("GET", "/_dash-dependencies"))
         self.callbacks = [each for each in listed if not each["clientside_function"]]

@@ -73,8 +73,7 @@ class Server:
             with contextlib.suppress(OSError), socket.create_connection((HERE, self.port), 1.0):
                 return
             time.sleep(0.05)
-        msg = f"the server does not listen after {seconds:g} s"
-        raise RuntimeError(msg)
+        raise RuntimeError(f"the server does not listen after {seconds:g} s")
 
     def memory(self) -> int:
         """Return the bytes that the server itself holds, its solvers not counted."""
@@ -152,8 +151,7 @@ class Visitor:
             for name, morsel in SimpleCookie(line).items():
                 self.cookies[name] = morsel.value
         if answer.status not in (200, 204):
-            msg = f"{method} {path}: {answer.status} {content[:200]!r}"
-            raise Refused(msg)
+            raise Refused(f"{method} {path}: {answer.status} {content[:200]!r}")
         return content
 
     def call(self, trigger: str, values: Mapping[str, Any], *, writes: str = "") -> Json:
@@ -232,8 +230,7 @@ class Visitor:
             if "job" in found and found["job"]["data"] is None:
                 return found
             time.sleep(every)
-        msg = f"solve {key} is not over after {seconds:g} s"
-        raise TimeoutError(msg)
+        raise TimeoutError(f"solve {key} is not over after {seconds:g} s")
 
     def cancel(self, key: str) -> None:
         """Stop a solve."""

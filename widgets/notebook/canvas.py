@@ -222,8 +222,9 @@ class SchedulePlayer(TopologyWidget):
         """
         wanted = {part: value for part, value in parts.items() if value is not None}
         if strange := wanted.keys() - set(FOCUS):
-            msg = f"nothing is looked at by {sorted(strange)[0]!r}; there are {', '.join(FOCUS)}"
-            raise TypeError(msg)
+            raise TypeError(
+                f"nothing is looked at by {sorted(strange)[0]!r}; there are {', '.join(FOCUS)}"
+            )
         if "link" in wanted:
             wanted["link"] = list(wanted["link"])
         self.set_trait("focus", {**dict.fromkeys(FOCUS), **wanted} if wanted else None)

@@ -68,8 +68,9 @@ class SchedulePlayers(anywidget.AnyWidget):
         keys: list[str] = list(proposal["value"])
         strange = [each for each in keys if row_of(self._comparison, each) is None]
         if strange:
-            msg = f"no schedule of the comparison has the key {strange[0]!r}; see `choices`"
-            raise traitlets.TraitError(msg)
+            raise traitlets.TraitError(
+                f"no schedule of the comparison has the key {strange[0]!r}; see `choices`"
+            )
         return keys
 
     def _bring_films(self, _change: Any) -> None:

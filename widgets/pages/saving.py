@@ -52,8 +52,9 @@ def comparison_file(comparison: Comparison, ending: str, options: Mapping[str, A
     """
     if ending not in _WRITERS:
         endings = ", ".join(f".{each}" for each in _WRITERS)
-        msg = f"a comparison is not written as .{ending}; end the name with one of {endings}"
-        raise FormatError(msg)
+        raise FormatError(
+            f"a comparison is not written as .{ending}; end the name with one of {endings}"
+        )
     kind, write = _WRITERS[ending]
     return write(comparison, parsed_options(kind, options, f"a comparison as .{ending}"))
 
@@ -69,8 +70,9 @@ def parsed_options(kind: type, options: Mapping[str, Any], what: str) -> Any:
     known = [row.name for row in option_fields(kind)]
     strange = next((name for name in options if name not in known), None)
     if strange is not None:
-        msg = f"{what} has no option {strange!r}; there are {', '.join(known) or 'none'}"
-        raise FormatError(msg)
+        raise FormatError(
+            f"{what} has no option {strange!r}; there are {', '.join(known) or 'none'}"
+        )
     return make_options(kind, options)
 
 
@@ -240,5 +242,6 @@ def writer_for(path: Path) -> Writer:
         if each.ending == ending:
             return each
     endings = ", ".join(f".{each}" for each in (*(one.ending for one in WRITERS), *_OWN))
-    msg = f"{path} is in no format that is written here; end its name with one of {endings}"
-    raise FormatError(msg)
+    raise FormatError(
+        f"{path} is in no format that is written here; end its name with one of {endings}"
+    )

@@ -351,8 +351,7 @@ def writer(name: str) -> Writer:
     if name not in found:
         close = difflib.get_close_matches(name, found, n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(close)}" if close else f"there are {', '.join(found)}"
-        msg = f"no format called {name!r} is written; {hint}"
-        raise FormatError(msg)
+        raise FormatError(f"no format called {name!r} is written; {hint}")
     return found[name]
 
 
@@ -372,11 +371,10 @@ def write(content: Document, name: str, settings: Mapping[str, str]) -> Written:
     found = writer(name)
     if KINDS.index(found.needs) > KINDS.index(content.kind):
         what = {"problem": "a problem or a plan", "plan": "a plan", "result": "a result"}
-        msg = (
+        raise FormatError(
             f"a {content.kind} document is not enough for {found.title}, which needs "
             f"{what[found.needs]}; solve it first"
         )
-        raise FormatError(msg)
     return found.write(content, typed(found.options, settings))
 
 

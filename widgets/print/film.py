@@ -81,11 +81,10 @@ class Film:
         """
         (width, height), count = self.size, len(self.times)
         if width * height * count > _MOST_PIXELS_OF_FILM:
-            msg = (
+            raise FormatError(
                 f"{count} frames of {width} x {height} pixels are {width * height * count:,} "
                 f"pixels, more than {_MOST_PIXELS_OF_FILM:,}; give less width, length or rate"
             )
-            raise FormatError(msg)
 
 
 def gif(film: Film) -> bytes:
@@ -183,11 +182,10 @@ def pixels_of(sheet: Sheet, *, scale: float) -> bytes:
     """
     width, height = (round(side * scale) for side in sheet.size)
     if width * height > _MOST_PIXELS:
-        msg = (
+        raise FormatError(
             f"a picture of {width} x {height} pixels is larger than {_MOST_PIXELS:,} pixels; "
             "give less width or scale"
         )
-        raise FormatError(msg)
     content, dots = io.BytesIO(), PER_INCH * scale
     image(sheet, scale=scale).save(content, "PNG", dpi=(dots, dots))
     return content.getvalue()
@@ -274,29 +272,31 @@ def _playback(content: Document) -> Playback:
     problem, plan, timeline = replayed(content)
     count = moves(timeline)
     if count > _MOST_MOVES:
-        msg = (
+        raise FormatError(
             f"the plan has {count:,} transfers, more than the {_MOST_MOVES:,} that a picture "
             "shows; draw the cluster without a time"
         )
-        raise FormatError(msg)
     return Playback(scene(problem, plan, timeline))
 
 
 def _time(playback: Playback, options: StillOptions) -> float:
     """µs that are asked for."""
     if options.time is not None and options.epoch is not None:
-        msg = f"a picture shows {options.time} µs or epoch {options.epoch}, not both; give one"
-        raise FormatError(msg)
+        raise FormatError(
+            f"a picture shows {options.time} µs or epoch {options.epoch}, not both; give one"
+        )
     time = options.time
     if options.epoch is not None:
         time = min(options.epoch * playback.step, playback.makespan)
         if options.epoch > playback.epochs:
-            msg = f"epoch {options.epoch} is beyond the plan's {playback.epochs}; give one of these"
-            raise FormatError(msg)
+            raise FormatError(
+                f"epoch {options.epoch} is beyond the plan's {playback.epochs}; give one of these"
+            )
     assert time is not None
     if time > playback.makespan * (1 + 1e-9):
-        msg = f"time {time} µs is beyond the makespan of {playback.makespan:.6g} µs; give less"
-        raise FormatError(msg)
+        raise FormatError(
+            f"time {time} µs is beyond the makespan of {playback.makespan:.6g} µs; give less"
+        )
     return time
 
 

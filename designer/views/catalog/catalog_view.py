@@ -195,8 +195,7 @@ class CatalogView:
         entry = next((each for each in look.entries if each.number == number), None)
         found = None if entry is None else self.catalog.load(entry, self._problem(look, entry))
         if found is None:
-            msg = f"the catalog has no plan {number} of this cluster that verifies"
-            raise ProblemError(msg)
+            raise ProblemError(f"the catalog has no plan {number} of this cluster that verifies")
         return found
 
     def close(self) -> None:
@@ -374,8 +373,7 @@ class CatalogJob:
         if self._found is not None:
             return self._found
         if self._job is None:
-            msg = "the solve was cancelled before the first schedule was found"
-            raise SolveError(msg)
+            raise SolveError("the solve was cancelled before the first schedule was found")
         return _kept(self._catalog, self._job.result(), self._how.get("time_limit"))
 
     def cancel(self) -> None:

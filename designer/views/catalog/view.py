@@ -550,8 +550,7 @@ def exported(holdings: CatalogView, token: str, kind: str, *, root: int, ending:
     """
     table = made(holdings.tuned(token, kind, root))
     if table is None:
-        msg = "the table is not there yet; export it when it is shown"
-        raise ProblemError(msg)
+        raise ProblemError("the table is not there yet; export it when it is shown")
     content = table.to_csv() if ending == "csv" else f"{json.dumps(table.to_json(), indent=1)}\n"
     name = {"name": f"{table.topology}-{kind}-tuner"}
     return {"content": content, "filename": file_name(name, ending)}

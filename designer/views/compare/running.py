@@ -118,8 +118,7 @@ def read_question(
     given = {**(request or {}), "size": format_size(found[0])}
     read: Request = read_request({**given, "time_limit": seconds})
     if read.time_limit is None:
-        msg = "seconds per solve is empty; give a number above 0 s"
-        raise ProblemError(msg)
+        raise ProblemError("seconds per solve is empty; give a number above 0 s")
     problem = problem_of(topology, read)
     chosen = tuple(Method(each, (options or {}).get(each, {})) for each in _in_turn(methods))
     return Question(problem, given, chosen, found, read.time_limit)
@@ -149,11 +148,11 @@ def sizes_of(words: str) -> tuple[float, ...]:
         fits = _RANGE.fullmatch(part)
         found.update({parse_size(part)} if fits is None else _range(part, fits))
     if not found:
-        msg = "no size is given; write some like 16KB, 1MB or a range like 1KB to 1GB by 10"
-        raise ProblemError(msg)
+        raise ProblemError(
+            "no size is given; write some like 16KB, 1MB or a range like 1KB to 1GB by 10"
+        )
     if len(found) > MOST_SIZES:
-        msg = f"these are {len(found)} sizes; give at most {MOST_SIZES}"
-        raise ProblemError(msg)
+        raise ProblemError(f"these are {len(found)} sizes; give at most {MOST_SIZES}")
     return tuple(sorted(found))
 
 
@@ -164,11 +163,13 @@ def _range(part: str, fits: re.Match[str]) -> set[float]:
     except ValueError:
         factor = 0.0
     if factor <= 1:
-        msg = f"the sizes {part!r} grow by a factor of {fits['factor']}; give more than 1"
-        raise ProblemError(msg)
+        raise ProblemError(
+            f"the sizes {part!r} grow by a factor of {fits['factor']}; give more than 1"
+        )
     if high < low:
-        msg = f"the sizes {part!r} end below where they begin; give the smaller one first"
-        raise ProblemError(msg)
+        raise ProblemError(
+            f"the sizes {part!r} end below where they begin; give the smaller one first"
+        )
     found = {low}
     while (low := low * factor) <= high * (1 + 1e-9) and len(found) <= MOST_SIZES:
         found.add(low)

@@ -113,12 +113,10 @@ def with_limit(topology: Json, name: str, bandwidth: Any, *, links: Sequence[End
     """
     limits = list(topology.get("limits", []))
     if not links:
-        msg = "select the links that share the limit first"
-        raise ProblemError(msg)
+        raise ProblemError("select the links that share the limit first")
     name = name.strip() or _free_name("limit", {each["name"] for each in limits})
     if name in {each["name"] for each in limits}:
-        msg = f"there is a limit called {name} already; choose another name"
-        raise ProblemError(msg)
+        raise ProblemError(f"there is a limit called {name} already; choose another name")
     made = SharedLimit(name, tuple(dict.fromkeys(links)), _number("bandwidth", bandwidth, None))
     added = {
         "name": made.name,
@@ -249,8 +247,7 @@ def _both_ways(topology: Json, links: Sequence[Ends]) -> list[Ends]:
 def _rename_host(selection: Json, name: str) -> Any:
     host = selection["hosts"][0]
     if not name:
-        msg = f"host {host} needs a name that is not empty"
-        raise ProblemError(msg)
+        raise ProblemError(f"host {host} needs a name that is not empty")
     return None if name == host else command("rename_host", host=host, name=name)
 
 
@@ -258,11 +255,9 @@ def _rename(topology: Json, old: str, new: str) -> Any:
     if new == old:
         return None
     if not new:
-        msg = f"device {old} needs a name that is not empty"
-        raise ProblemError(msg)
+        raise ProblemError(f"device {old} needs a name that is not empty")
     if any(each["name"] == new for each in topology["devices"]):
-        msg = f"there is a device called {new} already; choose another name"
-        raise ProblemError(msg)
+        raise ProblemError(f"there is a device called {new} already; choose another name")
     return command("rename_device", device=old, name=new)
 
 

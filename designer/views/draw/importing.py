@@ -95,8 +95,7 @@ def decoded(contents: str) -> bytes:
     try:
         return base64.b64decode(contents.partition(",")[2])
     except binascii.Error:
-        msg = "the browser sent what is no file; try again"
-        raise FormatError(msg) from None
+        raise FormatError("the browser sent what is no file; try again") from None
 
 
 def check_size(name: str, nbytes: int) -> None:
@@ -109,8 +108,7 @@ def check_size(name: str, nbytes: int) -> None:
     """
     if nbytes > MOST_UPLOAD:
         has, most = f"{nbytes / 1e6:,.0f}", MOST_UPLOAD // 10**6
-        msg = f"{name} has {has} MB; at most {most} MB are read here"
-        raise FormatError(msg)
+        raise FormatError(f"{name} has {has} MB; at most {most} MB are read here")
 
 
 def read(
@@ -239,8 +237,7 @@ def sketched(found: Sketch, sketches: Json | None, formulation: str) -> tuple[st
     names = [formulation, *(each.name for each in available())]
     name = next((each for each in names if sketch.sketch_option(each)), None)
     if name is None:
-        msg = "no formulation here takes a sketch"
-        raise FormatError(msg)
+        raise FormatError("no formulation here takes a sketch")
     return name, sketch.keep(sketches, name, sketch_to_json(found))
 
 

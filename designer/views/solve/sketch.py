@@ -106,8 +106,9 @@ def read_offsets(typed: str) -> tuple[tuple[int, int], ...]:
     found = [_OFFSET.fullmatch(part) for part in parts]
     for part, match in zip(parts, found, strict=True):
         if match is None:
-            msg = f"{part!r} is no symmetry of ranks; write it like 2 in 16: by 2 in blocks of 16"
-            raise ProblemError(msg)
+            raise ProblemError(
+                f"{part!r} is no symmetry of ranks; write it like 2 in 16: by 2 in blocks of 16"
+            )
     return tuple((int(match[1]), int(match[2])) for match in found if match is not None)
 
 
@@ -132,21 +133,20 @@ def with_relay(value: Plain, gpu: str, topology: Topology) -> Json | None:
     sketch = _made(value)
     host = topology.device(gpu).host
     if gpu not in topology.rank or host is None:
-        msg = f"{gpu} is no GPU of a host; a relay sends what the GPUs of its host have"
-        raise ProblemError(msg)
+        raise ProblemError(
+            f"{gpu} is no GPU of a host; a relay sends what the GPUs of its host have"
+        )
     inside = [name for name in topology.ranks if topology.device(name).host == host]
     if len(inside) == len(topology.ranks):
-        msg = f"all GPUs are in {host}; a relay sends to other hosts"
-        raise ProblemError(msg)
+        raise ProblemError(f"all GPUs are in {host}; a relay sends to other hosts")
     relays = {relay for _, relay in sketch.relays if relay in inside}
     if gpu not in relays:
         if sketch.between is not None:
             _can_send(gpu, inside, sketch.between)
         if not _leaves(gpu, topology):
-            msg = (
+            raise ProblemError(
                 f"no path leads from {gpu} out of {host} but through other GPUs; choose one of them"
             )
-            raise ProblemError(msg)
     relays ^= {gpu}
     others = tuple(pair for pair in sketch.relays if pair[0] not in inside)
     return _plain(replace(sketch, relays=(*others, *_nearest(inside, relays))))
@@ -216,10 +216,10 @@ def _can_send(gpu: str, inside: Sequence[str], between: Iterable[Pair]) -> None:
     senders = {src for src, _ in between}
     if gpu not in senders:
         able = [name for name in inside if name in senders]
-        msg = f"in this sketch {gpu} sends to no other host; " + (
-            f"choose {text.listing(able, 6)}, or clear it" if able else "clear it first"
+        raise ProblemError(
+            f"in this sketch {gpu} sends to no other host; "
+            + (f"choose {text.listing(able, 6)}, or clear it" if able else "clear it first")
         )
-        raise ProblemError(msg)
 
 
 def _leaves(gpu: str, topology: Topology) -> bool:

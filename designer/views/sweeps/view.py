@@ -106,8 +106,9 @@ class Shelf:
 
     def _folder(self, name: str) -> Path:
         if name not in self._folders:
-            msg = f"there is no sweep {name!r}; there are {', '.join(self._folders) or 'none'}"
-            raise ProblemError(msg)
+            raise ProblemError(
+                f"there is no sweep {name!r}; there are {', '.join(self._folders) or 'none'}"
+            )
         return self._folders[name]
 
 
@@ -116,8 +117,9 @@ def _sweeps_in(folder: Path) -> list[Path]:
         return [folder]
     found = sorted(each for each in folder.glob("*/") if is_sweep(each))
     if not found:
-        msg = f"{folder} is not the folder of a sweep and holds none; topoloom sweep makes one"
-        raise FormatError(msg)
+        raise FormatError(
+            f"{folder} is not the folder of a sweep and holds none; topoloom sweep makes one"
+        )
     return found
 
 

@@ -206,8 +206,7 @@ def _waits(knob: Knob, alpha: float | None) -> Step:
     if alpha is None:
         return before, before
     if not 0 <= alpha < math.inf:
-        msg = f"the alpha of {knob.title} is {alpha:g} µs; give 0 µs or more"
-        raise ProblemError(msg)
+        raise ProblemError(f"the alpha of {knob.title} is {alpha:g} µs; give 0 µs or more")
     return before, alpha
 
 

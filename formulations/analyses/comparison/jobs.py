@@ -343,11 +343,11 @@ def comparison_from_json(value: Any) -> Comparison:
     methods = tuple(Method(each.formulation, each.options) for each in shape.methods)
     sizes = tuple(shape.sizes)
     if sizes != tuple(sorted(set(sizes))) or not sizes or sizes[0] <= 0:
-        msg = f"comparison, at sizes: {list(sizes)}; give positive ones, ascending"
-        raise FormatError(msg)
+        raise FormatError(f"comparison, at sizes: {list(sizes)}; give positive ones, ascending")
     if len(shape.bounds) != len(sizes):
-        msg = f"comparison, at bounds: there are {len(shape.bounds)} for {len(sizes)} sizes"
-        raise FormatError(msg)
+        raise FormatError(
+            f"comparison, at bounds: there are {len(shape.bounds)} for {len(sizes)} sizes"
+        )
     problems = Question(problem_of(shape.problem), methods, sizes).problems
     bounds = tuple(bound_of(each) for each in shape.bounds)
     for place, bound in enumerate(bounds):
@@ -388,17 +388,15 @@ def _result(value: dict[str, Any] | None, problem: Problem, *, parts: int) -> Re
 def _check_names(place: int, bound: Bound, problem: Problem) -> None:
     for name in witness_devices(bound):
         if name not in problem.topology.index:
-            msg = (
+            raise FormatError(
                 f"comparison, at bounds[{place}]: its witness names {name!r}, which is not a "
                 f"device of {problem.topology}; compare again"
             )
-            raise FormatError(msg)
 
 
 def _check_beaten(number: int, result: Result, bound: Bound) -> None:
     if bound.makespan > result.makespan * (1 + PROOF_TOLERANCE):
-        msg = (
+        raise FormatError(
             f"comparison, at rows[{number}]: nothing is faster than {bound.makespan:g} µs, and "
             f"the plan, verified, takes {result.makespan:g} µs; compare again"
         )
-        raise FormatError(msg)

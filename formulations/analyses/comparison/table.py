@@ -387,22 +387,22 @@ def question(
     """
     ordered = tuple(sorted({float(size) for size in (SIZES if sizes is None else sizes)}))
     if not ordered:
-        msg = "no size is given to compare at; give at least one in bytes, such as 1e6"
-        raise ProblemError(msg)
+        raise ProblemError(
+            "no size is given to compare at; give at least one in bytes, such as 1e6"
+        )
     wrong = [size for size in ordered if not (size > 0 and math.isfinite(size))]
     if wrong:
-        msg = f"a size to compare at is {wrong[0]:g} bytes; give more than 0 and a finite number"
-        raise ProblemError(msg)
+        raise ProblemError(
+            f"a size to compare at is {wrong[0]:g} bytes; give more than 0 and a finite number"
+        )
     if time_limit is not None and not (time_limit > 0 and math.isfinite(time_limit)):
-        msg = f"the time limit of each solve is {time_limit:g} s; give more than 0 s"
-        raise ProblemError(msg)
+        raise ProblemError(f"the time limit of each solve is {time_limit:g} s; give more than 0 s")
     first = _at(problem, ordered[0])
     given = default_methods(first) if formulations is None else formulations
     methods = {str(each): each for each in map(_method, given)}
     if not methods:
         names = ", ".join(each.name for each in available())
-        msg = f"no formulation is given to compare; choose from {names}"
-        raise ProblemError(msg)
+        raise ProblemError(f"no formulation is given to compare; choose from {names}")
     return Question(first, tuple(methods.values()), ordered, time_limit)
 
 
@@ -446,8 +446,9 @@ def parse_method(text: str, *, sketch: Reader | None = None) -> Method:
         option, equals, value = (each.strip() for each in part.partition("="))
         option = option.replace("-", "_")
         if not equals:
-            msg = f"method {text!r}: {part!r} has no value; write {chosen.name}:option=value"
-            raise ProblemError(msg)
+            raise ProblemError(
+                f"method {text!r}: {part!r} has no value; write {chosen.name}:option=value"
+            )
         if option not in rows:
             raise ProblemError(_unknown(chosen, option, list(rows)))
         values[option] = _value(rows[option], value, sketch)
@@ -545,8 +546,7 @@ def checked_method(chosen: Formulation, values: Mapping[str, Any]) -> Method:
     try:
         made = make_options(chosen.options, values)
     except ProblemError as error:
-        msg = f"{chosen.name}: {error}"
-        raise ProblemError(msg) from None
+        raise ProblemError(f"{chosen.name}: {error}") from None
     chosen_values = {row.name: getattr(made, row.name) for row in rows}
     return Method(
         chosen.name,

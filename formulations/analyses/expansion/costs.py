@@ -68,22 +68,19 @@ class Price:
 
     def __post_init__(self) -> None:
         if not 0 < self.cost < math.inf:
-            msg = f"{self} is {self.cost:g} per GB/s; give a number above 0"
-            raise ProblemError(msg)
+            raise ProblemError(f"{self} is {self.cost:g} per GB/s; give a number above 0")
         if isinstance(self.step, str) and self.step not in get_args(WholeLinks):
-            msg = f"{self} has a step of {self.step!r}; give GB/s, or link for whole links"
-            raise ProblemError(msg)
+            raise ProblemError(
+                f"{self} has a step of {self.step!r}; give GB/s, or link for whole links"
+            )
         for what in ("step", "most", "bandwidth"):
             value = getattr(self, what)
             if isinstance(value, (int, float)) and not 0 < value < math.inf:
-                msg = f"{self} has a {what} of {value:g} GB/s; give more than 0 GB/s"
-                raise ProblemError(msg)
+                raise ProblemError(f"{self} has a {what} of {value:g} GB/s; give more than 0 GB/s")
         if self.limits and (self.medium is not None or self.bandwidth or self.between):
-            msg = f"{self} names shared limits and links; give them a line each"
-            raise ProblemError(msg)
+            raise ProblemError(f"{self} names shared limits and links; give them a line each")
         if self.limits and self.step == "link":
-            msg = f"{self} has a step of whole links, and a limit has none; give GB/s"
-            raise ProblemError(msg)
+            raise ProblemError(f"{self} has a step of whole links, and a limit has none; give GB/s")
 
     def fits(self, link: Link) -> bool:
         """Return whether it is the price of a link."""
@@ -128,15 +125,16 @@ class Costs:
 
     def __post_init__(self) -> None:
         if not self.links:
-            msg = "costs name no price of links; give one at least, such as {cost: 1} for all links"
-            raise ProblemError(msg)
+            raise ProblemError(
+                "costs name no price of links; give one at least, such as {cost: 1} for all links"
+            )
         for kind, cost in self.devices.items():
             if kind not in KINDS:
-                msg = f"costs name devices of kind {kind!r}; kinds are {', '.join(KINDS)}"
-                raise ProblemError(msg)
+                raise ProblemError(
+                    f"costs name devices of kind {kind!r}; kinds are {', '.join(KINDS)}"
+                )
             if not 0 <= cost < math.inf:
-                msg = f"a {kind} costs {cost:g}; give a number of 0 or more"
-                raise ProblemError(msg)
+                raise ProblemError(f"a {kind} costs {cost:g}; give a number of 0 or more")
 
     def of_link(self, link: Link) -> int | None:
         """Return the place of a link's price in `links`, or None where it is not for sale."""
@@ -173,12 +171,14 @@ class Costs:
         for price in self.links:
             for src, dst in price.between:
                 if not {(src, dst), (dst, src)} & topology.link_index.keys():
-                    msg = f"costs name the link {src}-{dst}, which {topology} does not have"
-                    raise ProblemError(msg)
+                    raise ProblemError(
+                        f"costs name the link {src}-{dst}, which {topology} does not have"
+                    )
             for name in price.limits:
                 if name not in limits:
-                    msg = f"costs name the limit {name}, which {topology} does not have"
-                    raise ProblemError(msg)
+                    raise ProblemError(
+                        f"costs name the limit {name}, which {topology} does not have"
+                    )
 
 
 EVEN = Costs(links=(Price(cost=1.0),), currency="GB/s")
@@ -238,8 +238,7 @@ def _costs(value: Any, name: str) -> Costs:
     try:
         shape = msgspec.convert(value, _Shape)
     except msgspec.ValidationError as error:
-        msg = f"{name}, {describe_misfit(error)}"
-        raise FormatError(msg) from None
+        raise FormatError(f"{name}, {describe_misfit(error)}") from None
     prices = [msgspec.structs.asdict(each) for each in shape.links]
     return Costs(
         links=tuple(Price(**each) for each in prices),

@@ -73,8 +73,9 @@ class _Exploration:
         """Return what is best for a goal; a point without a proof is not part of a front."""
         found = self.search.settle(goal)
         if not found.proved:
-            msg = f"the time limit came before a point of {self.search.offers.topology} was proved"
-            raise LimitReached(msg)
+            raise LimitReached(
+                f"the time limit came before a point of {self.search.offers.topology} was proved"
+            )
         return found
 
     def _breaks(self) -> Iterator[Bought]:
@@ -166,11 +167,11 @@ def cost_front(
     listed = (problems,) if isinstance(problems, Problem) else tuple(problems)
     cost_weight = _weights(weights, many=len(listed))
     if not 1 < most < math.inf:
-        msg = f"a front up to {most:g} times today's speed has no points; give more than 1"
-        raise ProblemError(msg)
+        raise ProblemError(
+            f"a front up to {most:g} times today's speed has no points; give more than 1"
+        )
     if points < 2:
-        msg = f"a front of {points} points is no front; ask for 2 at least"
-        raise ProblemError(msg)
+        raise ProblemError(f"a front of {points} points is no front; ask for 2 at least")
     deadline = math.inf if time_limit is None else time.perf_counter() + time_limit
     engines, offers, today = prepared(listed, costs, by=by)
     before = np.array([each.algbw for each in today])
@@ -228,9 +229,9 @@ def corners(points: Sequence[Bought]) -> list[Bought]:
 def _weights(weights: Sequence[float] | None, *, many: int) -> np.ndarray:
     given = np.ones(many) if weights is None else np.array([*weights], dtype=float)
     if len(given) != many:
-        msg = f"there are {len(given)} weights for {many} collectives; give as many"
-        raise ProblemError(msg)
+        raise ProblemError(f"there are {len(given)} weights for {many} collectives; give as many")
     if not (np.isfinite(given) & (given >= 0)).all() or not given.any():
-        msg = f"weights are {', '.join(f'{each:g}' for each in given)}; give some above 0"
-        raise ProblemError(msg)
+        raise ProblemError(
+            f"weights are {', '.join(f'{each:g}' for each in given)}; give some above 0"
+        )
     return given

@@ -336,8 +336,9 @@ def offers_of(topology: Topology, costs: Costs, *, by: By = "kind") -> Offers:
         goods.append(_of_limits(topology.limits, price, places=places))
     if not goods:
         media = ", ".join(sorted({each.medium or "no medium" for each in topology.links}))
-        msg = f"costs fit no link of {topology}, whose links are of {media}; name one of these"
-        raise ProblemError(msg)
+        raise ProblemError(
+            f"costs fit no link of {topology}, whose links are of {media}; name one of these"
+        )
     return Offers(topology, _distinguished(topology, goods), of_link, of_limit)
 
 

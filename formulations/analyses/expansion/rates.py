@@ -227,11 +227,10 @@ class TreeRates(Rates):
         found = best_trees(Problem(topology, self.problem.collective), seconds=PATIENCE)
         algbw = self.problem.collective.size / float(found.time) * BYTES
         if float(found.time) > found.bound * (1 + NEAR):
-            msg = (
+            raise LimitReached(
                 f"no best trees of {self.problem.collective.kind} on {topology} were proved in "
                 f"{PATIENCE:g} s; ask about a smaller cluster or fewer kinds of links"
             )
-            raise LimitReached(msg)
         fold = found.task.rows.fold
         # All links of a row have its price together; there are no shared limits here.
         price = (found.prices / fold.sum(axis=1)) @ fold
@@ -261,8 +260,7 @@ def rates_of(problem: Problem, offers: Offers) -> Rates:
     why = why or (
         "its linear program would be too large to be solved again and again; take fewer hosts"
     )
-    msg = f"no upgrade of {problem.topology} for {problem.collective.kind}: {why}"
-    raise ProblemError(msg)
+    raise ProblemError(f"no upgrade of {problem.topology} for {problem.collective.kind}: {why}")
 
 
 def even(problem: Problem, offers: Offers) -> bool:

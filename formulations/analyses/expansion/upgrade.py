@@ -115,13 +115,13 @@ def prepared(
 ) -> tuple[list[Rates], Offers, list[Found]]:
     """Return an engine for each problem, what is for sale, and the best rates of today."""
     if not problems:
-        msg = "there is no collective to upgrade for; give one at least"
-        raise ProblemError(msg)
+        raise ProblemError("there is no collective to upgrade for; give one at least")
     topology = problems[0].topology
     for each in problems[1:]:
         if each.topology != topology:
-            msg = f"the collectives are on {topology} and on {each.topology}; give them one cluster"
-            raise ProblemError(msg)
+            raise ProblemError(
+                f"the collectives are on {topology} and on {each.topology}; give them one cluster"
+            )
     offers = offers_of(topology, costs, by=by)
     engines = [rates_of(each, offers) for each in problems]
     none = np.zeros(len(offers.goods))
@@ -145,8 +145,9 @@ def targets_of(target: Target | Sequence[Target], *, today: Sequence[float]) -> 
     """
     given = [target] * len(today) if isinstance(target, (int, float, str)) else list(target)
     if len(given) != len(today):
-        msg = f"there are {len(given)} targets for {len(today)} collectives; give one, or as many"
-        raise ProblemError(msg)
+        raise ProblemError(
+            f"there are {len(given)} targets for {len(today)} collectives; give one, or as many"
+        )
     return np.array([_gigabytes(each, now) for each, now in zip(given, today, strict=True)])
 
 
@@ -222,8 +223,9 @@ def _gigabytes(target: Target, today: float) -> float:
     except ValueError:
         number = math.nan
     if not 0 < number < math.inf:
-        msg = f"target {text!r} is no algbw; give GB/s such as 300, or a factor such as 1.5x"
-        raise ProblemError(msg)
+        raise ProblemError(
+            f"target {text!r} is no algbw; give GB/s such as 300, or a factor such as 1.5x"
+        )
     return number * today if factor else number
 
 
@@ -390,11 +392,10 @@ class Search:
     def _solve(self, goal: Goal) -> Bought:
         left = self.deadline - time.perf_counter()
         if left <= 0:
-            msg = (
+            raise LimitReached(
                 f"the time limit came before the cheapest upgrade of {self.offers.topology} was "
                 "found; give it more time, or sell fewer kinds of links"
             )
-            raise LimitReached(msg)
         many = len(self.unit_of)
         # Bounds may be infinite, and CVXPY leaves such out.
         x = cp.Variable(many, bounds=[0, self.most], integer=(self.steps,) if self.steps else False)

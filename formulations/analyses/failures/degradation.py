@@ -66,8 +66,7 @@ def without_host(topology: Topology, host: str) -> Topology:
         If there is no such host.
     """
     if host not in topology.hosts:
-        msg = f"{topology} has no host called {host}"
-        raise ProblemError(msg)
+        raise ProblemError(f"{topology} has no host called {host}")
     return without_devices(topology, [e.name for e in topology.devices if e.host == host])
 
 
@@ -96,8 +95,9 @@ def restrict_collective(collective: Collective, ranks: Iterable[int]) -> Collect
         return replace(left, whole=collective.whole)
     count, root = made
     if collective.kind in ROOTED and root not in place:
-        msg = f"rank {root} is the root of the {collective.kind}, which nothing replaces"
-        raise ProblemError(msg)
+        raise ProblemError(
+            f"rank {root} is the root of the {collective.kind}, which nothing replaces"
+        )
     left = make_collective(collective.kind, len(place), collective.size, root=place.get(root, 0))
     return replace(left.cut(count), whole=collective.whole)
 
@@ -191,8 +191,9 @@ def add_stragglers(
     """
     for what, factor in (("alpha", alpha), ("beta", beta)):
         if not (factor > 0 and math.isfinite(factor)):
-            msg = f"stragglers of {topology.name} have {what} times {factor}; give a positive one"
-            raise ProblemError(msg)
+            raise ProblemError(
+                f"stragglers of {topology.name} have {what} times {factor}; give a positive one"
+            )
     slow: set[tuple[str, str]] = set()
     for each in where:
         if isinstance(each, str):

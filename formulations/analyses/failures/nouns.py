@@ -101,8 +101,7 @@ def parts_of(
     """
     for each in kinds:
         if each not in PARTS:
-            msg = f"{each!r} is nothing that fails; choose from {', '.join(PARTS)}"
-            raise ProblemError(msg)
+            raise ProblemError(f"{each!r} is nothing that fails; choose from {', '.join(PARTS)}")
     orbits = _orbits(problem, latencies=latencies)
     found: list[Part] = []
     for kind in PARTS:

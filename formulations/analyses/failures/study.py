@@ -323,11 +323,10 @@ def refuse_windows(problem: Problem) -> None:
         If there are any.
     """
     if problem.windows:
-        msg = (
+        raise ProblemError(
             f"{problem.topology} has links with less bandwidth for a time, and so no steady state "
             "to compare with; leave out its windows"
         )
-        raise ProblemError(msg)
 
 
 def stragglers(

@@ -118,8 +118,9 @@ class CutRates(Rates):
         most = int(network.capacity.sum()) * max(factor) * int(network.weight.sum())
         if most >= WHOLE:
             finest = max(each.denominator for each in parts)
-            msg = f"flows at scales in parts of {finest} are too fine for whole numbers of 64 bits"
-            raise Undecided(msg)
+            raise Undecided(
+                f"flows at scales in parts of {finest} are too fine for whole numbers of 64 bits"
+            )
         scale = np.array(factor, dtype=np.int64)[self.classes.links]
         return replace(
             network, capacity=network.capacity * scale, unit=network.unit * Fraction(common, below)
@@ -161,8 +162,7 @@ class TreeRates(Rates):
         topology = self.classes.scaled(scales)
         found = best_trees(replace(self._problem, topology=topology), seconds=PATIENCE)
         if not found.proved:
-            msg = f"no best trees were proved on {topology} within {PATIENCE:g} s"
-            raise Undecided(msg)
+            raise Undecided(f"no best trees were proved on {topology} within {PATIENCE:g} s")
         rows = found.task.rows
         share = found.prices / found.prices.sum()
         fold = rows.fold[: rows.links]
@@ -293,11 +293,10 @@ class BestRates(Rates):
     def _next(self) -> None:
         make = next(self._left, None)
         if make is None:
-            msg = (
+            raise ProblemError(
                 f"{self._problem.collective.kind} on {self._problem.topology} is too large to be "
                 "solved again for other bandwidths; ask of a smaller cluster of its kind"
             )
-            raise ProblemError(msg)
         self._rates = make(self._problem, self.classes)
 
 
@@ -320,8 +319,9 @@ def _kinds(problem: Problem, classes: Classes) -> Iterator[Callable[[Problem, Cl
         yield CutRates
     why = steady_state.refusal(problem)
     if why is not None:
-        msg = f"no fluid optimum of {problem.collective.kind} on {problem.topology}: {why}"
-        raise ProblemError(msg)
+        raise ProblemError(
+            f"no fluid optimum of {problem.collective.kind} on {problem.topology}: {why}"
+        )
     if not steady_state.only_pairs(problem) and task.refusal(problem) is None:
         yield TreeRates
     if programmable(problem):

@@ -112,11 +112,10 @@ class RateCurve:
         """
         low, high = self.pieces[0].start, self.pieces[-1].end
         if not low <= factor <= high:
-            msg = (
+            raise ProblemError(
                 f"the curve goes from {float(low):g} to {float(high):g} times today's bandwidth, "
                 f"not to {float(factor):g}; ask for a wider one"
             )
-            raise ProblemError(msg)
         return self.piece(factor).at(factor)
 
     def piece(self, factor: Number) -> Piece:
@@ -154,8 +153,9 @@ def rate_curve(
         large to be solved again and again.
     """
     if not (0 < low < high and math.isfinite(high)):
-        msg = f"no curve goes from {low:g} to {high:g} times the bandwidth; give 0 < low < high"
-        raise ProblemError(msg)
+        raise ProblemError(
+            f"no curve goes from {low:g} to {high:g} times the bandwidth; give 0 < low < high"
+        )
     made = chosen(problem.topology, links, limits)
     rates = BestRates(problem, made)
     pieces = _Search(rates).run(exact(low), exact(high))

@@ -188,18 +188,21 @@ def chosen(topology: Topology, links: Iterable[Ends], limits: Iterable[str] = ()
     number = np.zeros(len(topology.links), dtype=np.int64)
     for ends in links:
         if tuple(ends) not in topology.link_index:
-            msg = f"{topology} has no link {'->'.join(ends)} to change; name one that it has"
-            raise ProblemError(msg)
+            raise ProblemError(
+                f"{topology} has no link {'->'.join(ends)} to change; name one that it has"
+            )
         number[topology.link_index[ends]] = 1
     wanted = set(limits)
     unknown = wanted - {each.name for each in topology.limits}
     if unknown:
-        msg = f"{topology} has no shared limit {min(unknown)} to change; name one that it has"
-        raise ProblemError(msg)
+        raise ProblemError(
+            f"{topology} has no shared limit {min(unknown)} to change; name one that it has"
+        )
     held = np.array([each.name in wanted for each in topology.limits], dtype=np.int64)
     if not number.any() and not held.any():
-        msg = f"no link of {topology} is named whose bandwidth is to change; name at least one"
-        raise ProblemError(msg)
+        raise ProblemError(
+            f"no link of {topology} is named whose bandwidth is to change; name at least one"
+        )
     return Classes(topology, number, held)
 
 

@@ -144,8 +144,7 @@ class Slopes:
             beyond = max(held, key=lambda plane: plane.along(direction))
             over = beyond.at(self.one) - self.now
             step = over / (near.along(direction) - beyond.along(direction))
-        msg = f"no straight piece was found within {ROUNDS} rounds"
-        raise Undecided(msg)
+        raise Undecided(f"no straight piece was found within {ROUNDS} rounds")
 
     def _keep(self, planes: Sequence[Plane]) -> None:
         known = {plane.weights for plane in self.tight}

@@ -70,8 +70,7 @@ def write_lines(catalog: Catalog, path: Path, entries: Iterable[Entry]) -> int:
                 file.write(json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n")
                 many += 1
     except OSError as error:
-        msg = f"{path} cannot be written: {error.strerror}"
-        raise FormatError(msg) from error
+        raise FormatError(f"{path} cannot be written: {error.strerror}") from error
     return many
 
 
@@ -96,8 +95,9 @@ def read_lines(catalog: Catalog, path: Path) -> Read:
                 else:
                     stored, known = stored + new, known + (not new)
     except (OSError, UnicodeDecodeError) as error:
-        msg = f"{path} cannot be read: {getattr(error, 'strerror', None) or 'it is no text'}"
-        raise FormatError(msg) from error
+        raise FormatError(
+            f"{path} cannot be read: {getattr(error, 'strerror', None) or 'it is no text'}"
+        ) from error
     return Read(stored, known, tuple(refused))
 
 
@@ -110,8 +110,7 @@ def _keep(catalog: Catalog, line: str) -> bool:
     try:
         value = msgspec.json.decode(line)
     except msgspec.DecodeError as error:
-        msg = f"it is no JSON: {error}"
-        raise FormatError(msg) from error
+        raise FormatError(f"it is no JSON: {error}") from error
     read = shaped(value, _Line, "line")
     result = result_from_json(read.result)
     return catalog.keep_all([result], time_limit=read.given, version=read.version) == 1

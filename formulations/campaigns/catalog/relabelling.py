@@ -85,11 +85,10 @@ class Relabelling:
             If the digests differ.
         """
         if known.digest != requested.digest:
-            msg = (
+            raise ProblemError(
                 f"{source.collective.kind} on {source.topology} and {target.collective.kind} on "
                 f"{target.topology} are not isomorphic; relabel between problems of one digest"
             )
-            raise ProblemError(msg)
         places = np.empty(len(known.order), dtype=np.int64)
         places[known.order] = requested.order
         return cls(source, target, places)
@@ -220,11 +219,10 @@ class Relabelling:
             destinations = [rank[each] for each in chunk.destinations]
             wanted = free.get(_key(chunk, holders, destinations, whole=whole))
             if not wanted:
-                msg = (
+                raise ProblemError(
                     f"chunk {number} of {self.source.collective.kind} on {self.source.topology} "
                     f"has no counterpart on {self.target.topology}; relabel between isomorphic ones"
                 )
-                raise ProblemError(msg)
             images[number] = wanted.pop()
         return images
 
@@ -362,11 +360,10 @@ def unpack(content: bytes, onto: Relabelling) -> Result:
     )
     about = [each.makespan for each in bounds if not each.whole_chunks or keeps_chunks(plan)]
     if max(about, default=0.0) > result.makespan * (1 + PROOF_TOLERANCE):
-        msg = (
+        raise CatalogError(
             f"nothing is said to be faster than {max(about):g} µs, and the plan takes "
             f"{result.makespan:g} µs"
         )
-        raise CatalogError(msg)
     return replace(result, found_by=read.found_by, closed_form=formula)
 
 
@@ -412,8 +409,7 @@ def _unsqueezed(content: bytes) -> bytes:
     reader = zlib.decompressobj()
     plain = reader.decompress(content, MOST_BYTES)
     if not reader.eof:
-        msg = f"its stored content was cut off, or has more than {MOST_BYTES:,} bytes"
-        raise CatalogError(msg)
+        raise CatalogError(f"its stored content was cut off, or has more than {MOST_BYTES:,} bytes")
     return plain
 
 
@@ -421,9 +417,9 @@ def _read(content: bytes) -> _Packed:
     try:
         read = msgspec.json.decode(_unsqueezed(content), type=_Packed)
     except (zlib.error, msgspec.DecodeError) as error:
-        msg = f"its stored content is damaged: {error}"
-        raise CatalogError(msg) from error
+        raise CatalogError(f"its stored content is damaged: {error}") from error
     if not read.bounds or read.stop not in Stop.__members__:
-        msg = f"its stored content has no bound, or stopped for an unknown reason: {read.stop}"
-        raise CatalogError(msg)
+        raise CatalogError(
+            f"its stored content has no bound, or stopped for an unknown reason: {read.stop}"
+        )
     return read

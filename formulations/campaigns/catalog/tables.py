@@ -271,8 +271,9 @@ def opened(path: Path) -> Engine:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        msg = f"the catalog {path} has no folder to lie in: {error.strerror}; name another path"
-        raise CatalogError(msg) from error
+        raise CatalogError(
+            f"the catalog {path} has no folder to lie in: {error.strerror}; name another path"
+        ) from error
     engine = create_engine(
         URL.create("sqlite", database=str(path)),
         poolclass=NullPool,
@@ -298,8 +299,9 @@ def described(path: Path) -> Iterator[None]:
         yield
     except (DBAPIError, sqlite3.Error) as error:
         why = getattr(error, "orig", None) or error
-        msg = f"the catalog {path} cannot be used: {why}; free it, move it away or name another"
-        raise CatalogError(msg) from error
+        raise CatalogError(
+            f"the catalog {path} cannot be used: {why}; free it, move it away or name another"
+        ) from error
 
 
 @contextmanager
@@ -331,14 +333,14 @@ def _migrate(engine: Engine, path: Path) -> None:
     if (mark, version) == (MARK, len(MIGRATIONS)):
         return
     if mark != MARK and tables:
-        msg = f"{path} is a database of something else; name another path for the catalog"
-        raise CatalogError(msg)
+        raise CatalogError(
+            f"{path} is a database of something else; name another path for the catalog"
+        )
     if version > len(MIGRATIONS):
-        msg = (
+        raise CatalogError(
             f"the catalog {path} has version {version} and this Topoloom knows versions up to "
             f"{len(MIGRATIONS)}; use a newer Topoloom, or name another path"
         )
-        raise CatalogError(msg)
     _write_ahead(engine)
     with writing(engine) as connection:
         # Another process may have done it in the meantime.

@@ -252,8 +252,7 @@ def grid_of(sizes: Iterable[float]) -> tuple[int, ...]:
     ]
     if wrong or len(listed) < 2:
         what = f"{wrong[0]:g} bytes is among them" if wrong else f"there are {len(listed)}"
-        msg = f"a table over sizes needs two or more, whole bytes from 1 on; {what}"
-        raise ProblemError(msg)
+        raise ProblemError(f"a table over sizes needs two or more, whole bytes from 1 on; {what}")
     return tuple(int(each) for each in listed)
 
 

@@ -115,8 +115,7 @@ class Pool(WorkerPlugin):
     def _taken(self, memory: float) -> _Process:
         with self._lock:
             if self.closed:
-                msg = f"worker {self.who} is being closed; start the same sweep again"
-                raise SolveError(msg)
+                raise SolveError(f"worker {self.who} is being closed; start the same sweep again")
             for each in [each for each in self._idle if each.memory == memory]:
                 self._idle.remove(each)
                 if each.child.running:
@@ -295,11 +294,11 @@ def solvers(scheduler: str | None, workers: int | None) -> Iterator[Client]:
         If there is no scheduler at the address, or it has no workers.
     """
     if scheduler is not None and workers is not None:
-        msg = f"the scheduler {scheduler} has its own workers; leave out the number of them"
-        raise ProblemError(msg)
+        raise ProblemError(
+            f"the scheduler {scheduler} has its own workers; leave out the number of them"
+        )
     if workers is not None and workers < 1:
-        msg = f"the number of workers is {workers}; give 1 or more"
-        raise ProblemError(msg)
+        raise ProblemError(f"the number of workers is {workers}; give 1 or more")
     if scheduler is None:
         with _local(workers or cores()) as client:
             yield client
@@ -334,13 +333,15 @@ def connected(scheduler: str) -> Client:
         If no scheduler is there.
     """
     if urlsplit(scheduler).scheme not in SCHEMES:
-        msg = f"the scheduler is at {scheduler!r}; give an address such as tcp://127.0.0.1:8786"
-        raise ProblemError(msg)
+        raise ProblemError(
+            f"the scheduler is at {scheduler!r}; give an address such as tcp://127.0.0.1:8786"
+        )
     try:
         return Client(scheduler, timeout=ANSWER, set_as_default=False)
     except (TimeoutError, OSError, ValueError) as error:
-        msg = f"there is no Dask scheduler at {scheduler}: {str(error).splitlines()[0]}"
-        raise SolveError(msg) from None
+        raise SolveError(
+            f"there is no Dask scheduler at {scheduler}: {str(error).splitlines()[0]}"
+        ) from None
 
 
 @contextmanager
@@ -349,7 +350,6 @@ def _remote(scheduler: str) -> Iterator[Client]:
         try:
             client.wait_for_workers(1, timeout=PATIENCE)
         except TimeoutError:
-            msg = f"the scheduler at {scheduler} has no workers; start some"
-            raise SolveError(msg) from None
+            raise SolveError(f"the scheduler at {scheduler} has no workers; start some") from None
         client.register_plugin(Pool(), name=NAME)
         yield client

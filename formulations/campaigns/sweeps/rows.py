@@ -210,12 +210,12 @@ def unpacked(content: bytes) -> Any:
     try:
         text = reader.decompress(content, MOST_BYTES)
         if reader.unconsumed_tail or not reader.eof:
-            msg = f"the result is cut off or has more than {MOST_BYTES:,} bytes; solve it again"
-            raise FormatError(msg)
+            raise FormatError(
+                f"the result is cut off or has more than {MOST_BYTES:,} bytes; solve it again"
+            )
         return json.loads(text)
     except (zlib.error, ValueError):
-        msg = "the result is not gzipped JSON; solve it again"
-        raise FormatError(msg) from None
+        raise FormatError("the result is not gzipped JSON; solve it again") from None
 
 
 def without_clock(values: Iterable[Row]) -> list[tuple[Any, ...]]:
@@ -326,11 +326,10 @@ def _topology(source: str, wanted: str) -> Topology:
     """Make a cluster of its source, the very one that the sweep is about."""
     topology = made(json.loads(source))
     if digest(topology) != wanted:
-        msg = (
+        raise ProblemError(
             f"{topology} is another cluster here, in Topoloom {__version__}, than where the sweep "
             "was started; install the same version on all workers"
         )
-        raise ProblemError(msg)
     return topology
 
 

@@ -268,8 +268,9 @@ def _values(future: Future[Values], task: Task) -> Values:
         If the scheduler has gone.
     """
     if future.status in ("cancelled", "lost"):
-        msg = "the scheduler has gone; rows so far are stored, and the same sweep goes on with them"
-        raise SolveError(msg)
+        raise SolveError(
+            "the scheduler has gone; rows so far are stored, and the same sweep goes on with them"
+        )
     error = future.exception()
     if error is None:
         values: Values = future.result()

@@ -152,11 +152,11 @@ def _yaml(path: Path) -> dict[str, Any]:
         mark = getattr(error, "problem_mark", None)
         where = "" if mark is None else f", line {mark.line + 1}, column {mark.column + 1}"
         reason = getattr(error, "problem", None) or "it is not YAML text"
-        msg = f"{path}{where}: {reason}"
-        raise FormatError(msg) from None
+        raise FormatError(f"{path}{where}: {reason}") from None
     if not isinstance(value, dict):
-        msg = f"{path}: a sweep says clusters, collectives and sizes; see docs/sweeps.md"
-        raise FormatError(msg)
+        raise FormatError(
+            f"{path}: a sweep says clusters, collectives and sizes; see docs/sweeps.md"
+        )
     return value
 
 
@@ -169,8 +169,7 @@ def _shaped(value: dict[str, Any], name: str) -> Spec:
     try:
         return _checked(msgspec.convert(value, Spec), name)
     except msgspec.ValidationError as error:
-        msg = f"{name}, {describe_misfit(error)}"
-        raise FormatError(msg) from None
+        raise FormatError(f"{name}, {describe_misfit(error)}") from None
 
 
 def _plain(cluster: Any) -> Any:
@@ -181,8 +180,7 @@ def _checked(spec: Spec, name: str) -> Spec:
     """Return the spec once its numbers are in range."""
     for key in _LISTS:
         if not getattr(spec, key):
-            msg = f"{name}, at {key}: there is none; give at least one"
-            raise FormatError(msg)
+            raise FormatError(f"{name}, at {key}: there is none; give at least one")
     fewest = min((each for each in spec.chunks if each is not None), default=1)
     wrong = [
         (key, value, unit, right)
@@ -201,13 +199,11 @@ def _checked(spec: Spec, name: str) -> Spec:
         if not fits
     ]
     for key, value, unit, right in wrong:
-        msg = f"{name}, at {key}: it is {value:g}{unit}; give {right}"
-        raise FormatError(msg)
+        raise FormatError(f"{name}, at {key}: it is {value:g}{unit}; give {right}")
     try:
         _ = spec.memory
     except CclError as error:
-        msg = f"{name}, at memory_limit: {error}"
-        raise FormatError(msg) from None
+        raise FormatError(f"{name}, at memory_limit: {error}") from None
     return spec
 
 

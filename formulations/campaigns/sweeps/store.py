@@ -104,13 +104,11 @@ def read_request(folder: str | Path) -> Request:
     """
     path = Path(folder) / _REQUEST
     if not is_sweep(folder):
-        msg = f"{folder} is not the folder of a sweep: it has no {_REQUEST}"
-        raise FormatError(msg)
+        raise FormatError(f"{folder} is not the folder of a sweep: it has no {_REQUEST}")
     try:
         request: Request = decode_json(read_bytes(path), Request)
     except FormatError as error:
-        msg = f"{path}: {error}"
-        raise FormatError(msg) from None
+        raise FormatError(f"{path}: {error}") from None
     return request
 
 
@@ -136,15 +134,14 @@ def open_result(folder: str | Path, task: str) -> Result:
     for table in _tables(Path(folder), columns, task=task):
         chosen = table.to_pylist()[-1] if table.num_rows else chosen
     if chosen is None:
-        msg = f"{folder} has no row of the task {task!r}"
-        raise FormatError(msg)
+        raise FormatError(f"{folder} has no row of the task {task!r}")
     if chosen[RESULT] is None:
-        msg = f"the task {task} has no plan: {chosen['why_not']}"
-        raise FormatError(msg)
+        raise FormatError(f"the task {task} has no plan: {chosen['why_not']}")
     result = result_from_json(unpacked(chosen[RESULT]))
     if result.problem.fingerprint != chosen["fingerprint"]:
-        msg = f"the result of the task {task} is of another problem than its row; solve it again"
-        raise FormatError(msg)
+        raise FormatError(
+            f"the result of the task {task} is of another problem than its row; solve it again"
+        )
     return result
 
 
@@ -301,8 +298,7 @@ def _tables(folder: Path, columns: list[str], *, task: str | None = None) -> lis
             return [_read(part, columns, task=task) for part in _parts(folder)]
         except FileNotFoundError:  # it has become part of another
             continue
-    msg = f"{folder} changes faster than it can be read; try again"
-    raise FormatError(msg)
+    raise FormatError(f"{folder} changes faster than it can be read; try again")
 
 
 def _read(part: Path, columns: list[str], *, task: str | None = None) -> pa.Table:
@@ -348,8 +344,9 @@ def _opened(part: Path) -> pq.ParquetFile:
             for each in read
             if each.name not in wanted.names or not each.equals(wanted.field(each.name))
         ]
-        msg = f"{part} has not the columns of a sweep ({FORMAT}); look at {', '.join(differ[:4])}"
-        raise FormatError(msg)
+        raise FormatError(
+            f"{part} has not the columns of a sweep ({FORMAT}); look at {', '.join(differ[:4])}"
+        )
     return file
 
 

@@ -60,8 +60,7 @@ def sizes_of(given: list[str | float]) -> tuple[float, ...]:
     for each in given:
         text = str(each)
         if ".." in text and _RANGE.fullmatch(text) is None:
-            msg = f"the sizes {text!r} are no range; write it like 1KB..1GB x4"
-            raise FormatError(msg)
+            raise FormatError(f"the sizes {text!r} are no range; write it like 1KB..1GB x4")
         found.update(_range(text, parse_size, usual=None) or (parse_size(text),))
     return tuple(sorted(found))
 
@@ -91,8 +90,7 @@ def values_of(given: Any) -> tuple[Any, ...]:
     if isinstance(given, list):
         values = tuple(value for each in given for value in values_of(each))
         if not values:
-            msg = "a list of values is empty; give at least one"
-            raise ProblemError(msg)
+            raise ProblemError("a list of values is empty; give at least one")
         return values
     if isinstance(given, str):
         return _range(given, _whole, usual=1) or (given,)
@@ -102,8 +100,7 @@ def values_of(given: Any) -> tuple[Any, ...]:
 def _items(text: str) -> tuple[str, ...]:
     parts = [each.strip() for each in text.split(",") if each.strip()]
     if not parts:
-        msg = "a list in brackets is empty; give at least one value, such as [2,4,8]"
-        raise ProblemError(msg)
+        raise ProblemError("a list in brackets is empty; give at least one value, such as [2,4,8]")
     return tuple(str(value) for part in parts for value in values_of(part))
 
 
@@ -117,8 +114,7 @@ def _range(text: str, read: Callable[[str], float], *, usual: int | None) -> tup
         return None
     low, high = read(found["low"]), read(found["high"])
     if low > high:
-        msg = f"the range {text!r} is empty; give the smaller end first"
-        raise ProblemError(msg)
+        raise ProblemError(f"the range {text!r} is empty; give the smaller end first")
     if found["factor"] is None:
         if usual is None:
             msg = f"the range {text!r} has no factor; write it like {found['low']}.."
@@ -127,15 +123,15 @@ def _range(text: str, read: Callable[[str], float], *, usual: int | None) -> tup
         return _few(text, iter(range(int(low), int(high) + 1, usual)))
     factor = float(found["factor"])
     if not factor > 1:
-        msg = f"the range {text!r} has the factor {factor:g}; give more than 1, such as x2"
-        raise FormatError(msg)
+        raise FormatError(
+            f"the range {text!r} has the factor {factor:g}; give more than 1, such as x2"
+        )
     return _few(text, _growing(low, high, factor))
 
 
 def _growing(low: float, high: float, factor: float) -> Iterator[float]:
     if low <= 0:
-        msg = f"a range with a factor begins at {low:g}; begin above 0"
-        raise ProblemError(msg)
+        raise ProblemError(f"a range with a factor begins at {low:g}; begin above 0")
     for power in range(MOST_VALUES + 1):
         value = low * factor**power
         if value > high * (1 + 1e-9):
@@ -147,8 +143,7 @@ def _growing(low: float, high: float, factor: float) -> Iterator[float]:
 def _few(text: str, values: Iterator[Any]) -> tuple[Any, ...]:
     found = tuple(value for value, _ in zip(values, range(MOST_VALUES + 1), strict=False))
     if len(found) > MOST_VALUES:
-        msg = f"the range {text!r} has more than {MOST_VALUES:,} values; give fewer"
-        raise FormatError(msg)
+        raise FormatError(f"the range {text!r} has more than {MOST_VALUES:,} values; give fewer")
     return found
 
 
@@ -156,8 +151,9 @@ def _whole(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        msg = f"a range has the end {text!r}; give whole numbers, such as 2..8 or 2..64 x2"
-        raise ProblemError(msg) from None
+        raise ProblemError(
+            f"a range has the end {text!r}; give whole numbers, such as 2..8 or 2..64 x2"
+        ) from None
 
 
 GROUP = "topoloom.openers"
@@ -244,11 +240,10 @@ def opened(name: str) -> Topology:
     """
     openers = entry_points(group=GROUP)
     if not openers:
-        msg = (
+        raise ProblemError(
             f"the cluster {name!r} cannot be opened: nothing installed opens clusters by name; "
             "install Topoloom again (pip install -e .)"
         )
-        raise ProblemError(msg)
     errors: list[CclError] = []
     for each in openers:
         try:
@@ -438,8 +433,7 @@ def tasks_of(spec: Spec) -> tuple[Task, ...]:
     for each in lists:
         many *= len(each)
     if many > MOST_TASKS:
-        msg = f"the sweep has {many:,} tasks; make it at most {MOST_TASKS:,}"
-        raise ProblemError(msg)
+        raise ProblemError(f"the sweep has {many:,} tasks; make it at most {MOST_TASKS:,}")
     tasks: dict[str, Task] = {}
     for task in _product(lists, spec):
         tasks.setdefault(task.key, task)
@@ -496,8 +490,9 @@ def _collectives(given: str | Kind) -> tuple[tuple[str, int], ...]:
     collective = Kind(kind=given) if isinstance(given, str) else given
     if collective.kind not in COLLECTIVES or collective.kind == "custom":
         named = ", ".join(each for each in COLLECTIVES if each != "custom")
-        msg = f"collective {collective.kind!r} is not one to sweep over; there are {named}"
-        raise ProblemError(msg)
+        raise ProblemError(
+            f"collective {collective.kind!r} is not one to sweep over; there are {named}"
+        )
     return tuple((collective.kind, int(root)) for root in values_of(collective.root))
 
 

@@ -82,8 +82,9 @@ class Packer:
             If roots are left.
         """
         if self.run.expired and done < of and time.perf_counter() - self.begin > GRACE:
-            msg = f"{self.run.formulation} had no trees after {self.run.seconds:.0f} s; allow more"
-            raise LimitReached(msg)
+            raise LimitReached(
+                f"{self.run.formulation} had no trees after {self.run.seconds:.0f} s; allow more"
+            )
 
     def trees(self, rate: Rate) -> tuple[Tree, ...]:
         """Return trees of the one root of a network, whose weights add up to 1."""
@@ -284,8 +285,9 @@ def _alone(network: Network, rank: int) -> tuple[Rate, Rate]:
 def _requested_root(problem: Problem, rank: int | None) -> int | None:
     ranks = len(problem.topology.ranks)
     if rank is not None and rank >= ranks:
-        msg = f"root {rank} is no rank of {problem.topology}; ranks go from 0 to {ranks - 1}"
-        raise ProblemError(msg)
+        raise ProblemError(
+            f"root {rank} is no rank of {problem.topology}; ranks go from 0 to {ranks - 1}"
+        )
     return rank
 
 

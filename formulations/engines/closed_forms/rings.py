@@ -273,8 +273,7 @@ def send_around(run: Run, *, both: bool, rings: int) -> Result:
     """
     reason = refuses(run.problem, both=both)
     if reason is not None:
-        msg = f"{run.formulation} cannot go around {run.problem.topology}: {reason}"
-        raise Infeasible(msg)
+        raise Infeasible(f"{run.formulation} cannot go around {run.problem.topology}: {reason}")
     topology = run.problem.topology
     single = ring_of(topology, both=both)
     back = ring_of(topology.reversed(), both=both)

@@ -376,11 +376,10 @@ def _useful(
         found.append(np.flatnonzero((soonest <= latest[chunk][transfers.dst]) & lacks))
     many = [len(each) for each in found]
     if sum(many) > MOST_PAIRS:
-        msg = (
+        raise SolveError(
             f"an exact search would choose among {sum(many):,} pairs of a chunk and a path, and "
             f"more than {MOST_PAIRS:,} take too much memory; take fewer chunks"
         )
-        raise SolveError(msg)
     return np.repeat(np.arange(len(found)), many), np.concatenate(found)
 
 

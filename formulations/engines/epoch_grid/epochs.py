@@ -119,8 +119,9 @@ class EpochGrid:
 
     def __post_init__(self) -> None:
         if not (self.epoch_duration > 0 and math.isfinite(self.epoch_duration)):
-            msg = f"the epoch duration is {self.epoch_duration} µs; give a positive one"
-            raise ProblemError(msg)
+            raise ProblemError(
+                f"the epoch duration is {self.epoch_duration} µs; give a positive one"
+            )
 
     @cached_property
     def hold(self) -> np.ndarray:
@@ -224,8 +225,7 @@ def durations(
     if given is not None:
         return [given]
     if not topology.links:
-        msg = f"{topology} has no link; add one"
-        raise ProblemError(msg)
+        raise ProblemError(f"{topology} has no link; add one")
     hold = [chunk_size * link.beta for link in topology.links]
     hops = [link.transfer_time(chunk_size) for link in topology.links]
     fastest = stretched(topology, min(hold), chunk_size)

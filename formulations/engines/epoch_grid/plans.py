@@ -69,11 +69,10 @@ def without_copies(problem: Problem) -> Problem:
     """
     collective = problem.collective
     if collective.reduces:
-        msg = (
+        raise ProblemError(
             f"{collective.kind} adds up along paths, which is copying read backwards; allow "
             "copies along the path"
         )
-        raise ProblemError(msg)
     chunks = tuple(
         replace(chunk, destinations=(rank,))
         for chunk in collective.chunks

@@ -236,8 +236,9 @@ def classes_of(
     """Return the classes of origins; the arguments are those of `decompose`."""
     topology, loads = problem.topology, loads_of(problem)
     if any(each.free for each in loads):
-        msg = "a sum for everybody has no origins of its own; decompose a reduce-scatter instead"
-        raise ProblemError(msg)
+        raise ProblemError(
+            "a sum for everybody has no origins of its own; decompose a reduce-scatter instead"
+        )
     if mirrored:
         found = acting(topology, loads, costs=costs)
     else:
@@ -353,8 +354,9 @@ class _Master:
     def _price(self, prices: np.ndarray, paid: np.ndarray, *, costly: bool = False) -> bool:
         """Add the cheapest column of each class that beats what it pays; say whether any did."""
         if self.stop():
-            msg = f"Dantzig-Wolfe was stopped after {self.iterations} rounds; allow more time"
-            raise LimitReached(msg)
+            raise LimitReached(
+                f"Dantzig-Wolfe was stopped after {self.iterations} rounds; allow more time"
+            )
         self.iterations += 1
         better, total = False, 0.0
         for number, each in enumerate(self.classes):

@@ -118,8 +118,7 @@ def link_costs(topology: Topology, kind: CostKind) -> np.ndarray:
         If there are no costs of that name.
     """
     if kind not in COST_KINDS:
-        msg = f"there are no costs called {kind!r}; there are {', '.join(COST_KINDS)}"
-        raise ProblemError(msg)
+        raise ProblemError(f"there are no costs called {kind!r}; there are {', '.join(COST_KINDS)}")
     gpu = np.array([each.kind == "gpu" for each in topology.devices], dtype=float)
     hosts = {name: number for number, name in enumerate(topology.hosts)}
     host = np.array([hosts.get(each.host or "", -1) for each in topology.devices])
@@ -282,8 +281,7 @@ def solve_plain(
     """
     reason = plain_refusal(problem)
     if reason is not None:
-        msg = f"the plain program cannot take {problem.collective.kind}: {reason}"
-        raise ProblemError(msg)
+        raise ProblemError(f"the plain program cannot take {problem.collective.kind}: {reason}")
     per_link = default_costs(problem.topology) if costs is None else np.asarray(costs, float)
     model = Model(problem, copies=copies, steps=steps, costs=per_link, joined=joined)
     return model.solve(backend or Backend(), time_limit)
@@ -322,8 +320,9 @@ class Model:
     ) -> None:
         self._groups = _Groups(demands_of(problem), len(problem.topology.ranks))
         if not self._groups.unit:
-            msg = f"{problem.collective.kind} moves nothing: all holders are destinations already"
-            raise ProblemError(msg)
+            raise ProblemError(
+                f"{problem.collective.kind} moves nothing: all holders are destinations already"
+            )
         bare = self.graphs(problem, joined=joined)
         if graphs is None and copies == "exact":
             graphs = without_copies(bare[0]), without_copies(bare[1])

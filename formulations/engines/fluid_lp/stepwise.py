@@ -398,20 +398,16 @@ def _divided(problem: Problem, laid: Iterable[Route], chunks: int) -> Problem:
 def _check(problem: Problem, laid: list[Route], chunks: int) -> None:
     sends = chunks * sum(len(path.links) for path in laid)
     if chunks < 1:
-        msg = f"a schedule of {chunks} chunks cannot be made; give 1 or more"
-        raise ProblemError(msg)
+        raise ProblemError(f"a schedule of {chunks} chunks cannot be made; give 1 or more")
     if not sends:
-        msg = f"{problem.collective.kind} moves nothing over these trees"
-        raise ProblemError(msg)
+        raise ProblemError(f"{problem.collective.kind} moves nothing over these trees")
     if sends > MOST_SENDS:
-        msg = (
+        raise ProblemError(
             f"{chunks} chunks make {sends:,} sends, and {MOST_SENDS:,} are the most that are made; "
             "ask for fewer chunks"
         )
-        raise ProblemError(msg)
     if problem.windows:
-        msg = "links have less bandwidth for a time, so there is no steady state"
-        raise ProblemError(msg)
+        raise ProblemError("links have less bandwidth for a time, so there is no steady state")
 
 
 Copies = Literal["exact", "relaxed", "subsets"]

@@ -223,8 +223,7 @@ def strengthened(
     """
     reason = plain_refusal(problem)
     if reason is not None:
-        msg = f"relaxations cannot take {problem.collective.kind}: {reason}"
-        raise ProblemError(msg)
+        raise ProblemError(f"relaxations cannot take {problem.collective.kind}: {reason}")
     per_link = default_costs(problem.topology) if costs is None else costs
     loop = _Loop(problem, relaxation, per_link, joined=joined, backend=backend or Backend())
     return loop.run()
@@ -398,8 +397,9 @@ def steps_cost(
     """
     ranks = len(topology.ranks)
     if ranks > FEW:
-        msg = f"{topology} has {ranks} GPUs, whose subsets are listed here; up to {FEW} are few"
-        raise ProblemError(msg)
+        raise ProblemError(
+            f"{topology} has {ranks} GPUs, whose subsets are listed here; up to {FEW} are few"
+        )
     graph = in_steps(graph_of(topology), steps)
     subsets = 2**ranks - 1
     w = cp.Variable((graph.edges, subsets), boolean=True)

@@ -173,8 +173,7 @@ def network_of(problem: Problem) -> Network:
     if why is None and problem.adds_for_several:
         why = "what is added up goes to many; take its two halves"
     if why is not None:
-        msg = f"no forest of {problem.collective.kind} on {problem.topology}: {why}"
-        raise ProblemError(msg)
+        raise ProblemError(f"no forest of {problem.collective.kind} on {problem.topology}: {why}")
     chunks = problem.collective.chunks
     reduces = chunks[0].reduced
     topology = problem.topology.reversed() if reduces else problem.topology
@@ -468,6 +467,7 @@ def fixed_rate(network: Network, trees: int, *, best: Fraction) -> FixedRate:
 
     place = bisect_left(times, True, key=enough)
     if place == len(times):
-        msg = f"no {trees} trees per root fit {network.topology}; ask for another number"
-        raise ProblemError(msg)
+        raise ProblemError(
+            f"no {trees} trees per root fit {network.topology}; ask for another number"
+        )
     return FixedRate(trees, times[place])

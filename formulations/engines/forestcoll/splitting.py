@@ -128,8 +128,7 @@ def split(load: Load) -> Connections:
         arcs.first, arcs.head, arcs.rev, arcs.of_links(capacity), load.trees, network.sinks, 1
     )
     if (residual[:, 0] < 0).any():
-        msg = f"the requested trees do not fit {network.topology}; ask for fewer"
-        raise SolveError(msg)
+        raise SolveError(f"the requested trees do not fit {network.topology}; ask for fewer")
     count = len(load.trees)
     tail = np.repeat(np.arange(count), np.diff(arcs.first[:-1]))
     inner = np.flatnonzero(arcs.head[: len(tail)] < count)
@@ -235,8 +234,9 @@ def _split_off(network: Network, found: Connections, hub: int, *, steps: _Steps)
     numbers = len(found.residual) * (len(found.tail) + 2 * len(into) * len(out))
     if numbers > NUMBERS:
         name = network.topology.devices[hub].name
-        msg = f"it takes {numbers:,} numbers to split {name} off, of {NUMBERS:,}; take {OTHERS}"
-        raise SolveError(msg)
+        raise SolveError(
+            f"it takes {numbers:,} numbers to split {name} off, of {NUMBERS:,}; take {OTHERS}"
+        )
     u, t = (each.ravel() for each in np.meshgrid(into, out, indexing="ij"))
     found = _merged(found, (u * count + t)[u != t], gone=count)
     keys = found.tail * count + found.head
@@ -264,11 +264,10 @@ def _split_off(network: Network, found: Connections, hub: int, *, steps: _Steps)
         pass
     tried(np.full(late.shape, _ALL))
     if capacity[ins].any() and capacity[outs].any():
-        msg = (
+        raise SolveError(
             f"{network.topology.devices[hub].name} does not give out what it takes in once its "
             "links carry whole trees, and cannot be split; ask for another number of trees"
         )
-        raise SolveError(msg)
     return _merged(found, np.zeros(0, np.int64), gone=hub)
 
 

@@ -170,11 +170,10 @@ def _routes(topology: Topology) -> list[tuple[str, ...]]:
     for route in filter(passable(topology), relay_paths(topology)):
         routes.append(route)
         if len(routes) > MOST_TRANSFERS:
-            msg = (
+            raise SolveError(
                 f"{topology} has more than {MOST_TRANSFERS:,} paths from GPU to GPU over its "
                 "switches; draw fewer levels of switches or join parallel ones"
             )
-            raise SolveError(msg)
     if not routes:
         raise Infeasible(no_path(topology.ranks[-1]))
     return routes

@@ -136,8 +136,7 @@ def _uniform(problem: Uniform) -> tuple[Load, ...]:
     if problem.kind == "all-reduce":
         return _shared(size, ranks)
     if problem.kind not in kinds:
-        msg = f"{problem.kind} is not the same for all; make a problem of its chunks"
-        raise ProblemError(msg)
+        raise ProblemError(f"{problem.kind} is not the same for all; make a problem of its chunks")
     roots, nbytes, spreads, turned = kinds[problem.kind]
     return (Load(roots, np.full(len(roots), nbytes), spreads, turned),)
 

@@ -196,8 +196,9 @@ def orbit_program(
     elif keeps(group, loads, costs if classes is None else classes):
         found = Acting(topology, group, (None,) * len(loads))
     else:
-        msg = f"a symmetry given for {topology} does not keep the collective or the costs"
-        raise ProblemError(msg)
+        raise ProblemError(
+            f"a symmetry given for {topology} does not keep the collective or the costs"
+        )
     whole = _copying(loads, topology)
     bare = costs is None and steps is None
     alike = whole or (bare and relays_suffice(topology, loads, classes=classes))
@@ -275,8 +276,9 @@ def _graph(topology: Topology, *, turned: bool, split: bool, steps: int | None) 
         ]
         if lame:
             verb = "add up" if turned else "copy"
-            msg = f"GPU {lame[0]} may not {verb}, and in fluid models every GPU may; let it"
-            raise ProblemError(msg)
+            raise ProblemError(
+                f"GPU {lame[0]} may not {verb}, and in fluid models every GPU may; let it"
+            )
         graph = without_copies(graph)
     return graph if steps is None else in_steps(graph, steps)
 

@@ -25,5 +25,4 @@ def __getattr__(name: str) -> Any:
         from formulations.engines.sccl import sweep  # noqa: PLC0415
 
         return getattr(sweep, name)
-    msg = f"module {__name__!r} has no attribute {name!r}"
-    raise AttributeError(msg)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -174,8 +174,7 @@ def _farthest(problem: Problem, task: Task) -> tuple[int, str]:
     chunk, device, holder = where
     name, start = (problem.topology.devices[each].name for each in (device, holder))
     if not math.isfinite(worst):
-        msg = f"no path leads to {name} from where chunk {chunk} is"
-        raise Infeasible(msg)
+        raise Infeasible(f"no path leads to {name} from where chunk {chunk} is")
     steps = max(1, int(worst))
     return steps, f"chunk {chunk} takes {steps} step{'s' * (steps > 1)} from {start} to {name}"
 

@@ -336,11 +336,13 @@ class StepFinder(Finder):
         self.run.report(f"deciding {requested}")
         outcome = question.decide(steps, rounds)
         if outcome.decided is Decided.IMPOSSIBLE:
-            msg = f"no plan in {requested}: proved, as {outcome.why}{least.more(steps, rounds)}"
-            raise Infeasible(msg)
+            raise Infeasible(
+                f"no plan in {requested}: proved, as {outcome.why}{least.more(steps, rounds)}"
+            )
         if outcome.decided is Decided.UNDECIDED:
-            msg = f"not decided whether there is a plan in {requested}: {outcome.why}; allow more"
-            raise LimitReached(msg)
+            raise LimitReached(
+                f"not decided whether there is a plan in {requested}: {outcome.why}; allow more"
+            )
         self.run.note(f"a plan in {requested}: {', '.join(map(str, outcome.rounds))}")
         self.endings.append(Stop.MODEL_OPTIMAL)
         yield outcome
@@ -366,8 +368,9 @@ class StepFinder(Finder):
             steps += 1
         self.endings.append(Stop.TIME_LIMIT if opened else Stop.MODEL_OPTIMAL)
         if listed is None:
-            msg = f"not decided whether there is a plan in {named(steps, steps)}; allow more"
-            raise LimitReached(msg)
+            raise LimitReached(
+                f"not decided whether there is a plan in {named(steps, steps)}; allow more"
+            )
         many = steps_of(listed)
         run.note(
             f"{many} step{'s' * (many > 1)} of one round each; "

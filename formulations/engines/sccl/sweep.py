@@ -145,8 +145,7 @@ def _least(problem: Problem) -> Least:
     if len(sides) == 2:
         reason = "it adds up first, then spreads; ask for each of the two"
     if reason is not None:
-        msg = f"no front of {problem.collective.kind} on {problem.topology}: {reason}"
-        raise ProblemError(msg)
+        raise ProblemError(f"no front of {problem.collective.kind} on {problem.topology}: {reason}")
     side = sides[0][0]
     return least_of(side, Side(transfers_of(side.topology), side.collective).task())
 

@@ -152,8 +152,9 @@ def logical(transfers: Transfers, sketch: Sketch, *, turned: bool = False) -> Lo
         away = leaves(host[transfers.src], host[transfers.dst])
         keep &= ~away | joined[transfers.src, transfers.dst]
     if not keep.any():
-        msg = f"the sketch leaves no path between two GPUs of {topology}; leave out fewer links"
-        raise Infeasible(msg)
+        raise Infeasible(
+            f"the sketch leaves no path between two GPUs of {topology}; leave out fewer links"
+        )
     relays: dict[str, set[str]] = {}
     for gpu, relay in sketch.relays:
         relays.setdefault(gpu, set()).add(relay)
@@ -237,11 +238,10 @@ def _part(logic: Logical, half: Half, whole: Collective, sketch: Sketch) -> Part
     for alike in _shards(half, whole):
         many = len(alike)
         if sketch.chunks is not None and many != sketch.chunks * sketch.instances:
-            msg = (
+            raise ProblemError(
                 f"the sketch has {sketch.chunks} chunks per shard in {sketch.instances} instances "
                 f"and the collective {many}; ask for {sketch.chunks * sketch.instances}"
             )
-            raise ProblemError(msg)
         for begin in range(0, many, sketch.instances):
             joined = alike[begin : begin + sketch.instances]
             size = sum(half.collective.chunks[each].size for each in joined)
@@ -345,11 +345,10 @@ def pairs_of(part: Part) -> Pairs:
     """
     logic, chunks = part.logical, len(part.nbytes)
     if chunks * len(logic) > MOST_PAIRS:
-        msg = (
+        raise SolveError(
             f"{chunks} chunks over {len(logic)} paths are {chunks * len(logic):,} pairs, more than "
             f"{MOST_PAIRS:,}; leave out paths by a sketch or join chunks by instances"
         )
-        raise SolveError(msg)
     chosen, numbers = [], []
     early = np.full(part.holds.shape, np.inf)
     for alike, usable in _classes(part):
@@ -444,8 +443,9 @@ def _refuse(part: Part, number: int, device: int) -> None:
     holder = topology.ranks[part.collective.chunks[number].holders[0]]
     ends = (holder, topology.devices[device].name)
     src, dst = ends[::-1] if part.turned else ends
-    msg = f"the sketch leaves no path from {src} to {dst}; leave out fewer links or add a pair"
-    raise Infeasible(msg)
+    raise Infeasible(
+        f"the sketch leaves no path from {src} to {dst}; leave out fewer links or add a pair"
+    )
 
 
 def symmetric_pairs(

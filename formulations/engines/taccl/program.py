@@ -86,8 +86,9 @@ def demands_of(pairs: Pairs, sketch: Sketch) -> Demands:
     for src, dst in sketch.forced:
         using = np.flatnonzero(np.isin(pairs.transfer, pairs.part.logical.between(src, dst)))
         if not len(using):
-            msg = f"no chunk can go from {src} to {dst}, which the sketch forces; take it out"
-            raise Infeasible(msg)
+            raise Infeasible(
+                f"no chunk can go from {src} to {dst}, which the sketch forces; take it out"
+            )
         forced.append(using)
     return Demands(pairs, tuple(forced), tuple(_crossings(pairs)))
 

@@ -306,8 +306,9 @@ class Search:
             return self._stand(routed, "its limit came before it had paths")
         except Infeasible:
             if not routed.forced:
-                msg = "no paths match the sketch; leave out fewer links or force fewer pairs"
-                raise Infeasible(msg) from None
+                raise Infeasible(
+                    "no paths match the sketch; leave out fewer links or force fewer pairs"
+                ) from None
             return self._stand(routed, "no paths are as symmetric and direct as it requires")
         run.met(outcome.size)
         self.solved &= outcome.ending in (TerminationCondition.OPTIMAL, TerminationCondition.GAP)

@@ -150,8 +150,7 @@ class FlowModel:
         """
         run, begin = self.run, time.perf_counter()
         if run.expired:
-            msg = f"{run.formulation} was out of time before {horizon} epochs"
-            raise LimitReached(msg)
+            raise LimitReached(f"{run.formulation} was out of time before {horizon} epochs")
         run.report(f"building the model of {horizon} epochs")
         cells = self._cells(horizon)
         sent, held, read = (

@@ -82,12 +82,11 @@ class Journey:
             if run.expired:
                 return False
             if self.stalls >= STALLS:
-                msg = (
+                raise SolveError(
                     f"{run.formulation}: {self.stalls} rounds in a row brought no chunk on and "
                     f"{int(states[-1].lacking(demand).sum())} demands are open; allow more "
                     "seconds for a round"
                 )
-                raise SolveError(msg)
             after = self._round(states[-1])
             if after is not states[-1]:
                 states.append(after)

@@ -82,8 +82,7 @@ def test_the_callbacks_of_files_links_and_kept_results_read_apart(
 
     def call(_self, name, function, *_args, **_named):
         read.append((name, function.__module__))
-        msg = "it was read apart"
-        raise FormatError(msg)
+        raise FormatError("it was read apart")
 
     monkeypatch.setattr(Apart, "call", call)
     file = sent("a.json", b"{}")

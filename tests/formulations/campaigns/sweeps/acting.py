@@ -35,8 +35,7 @@ def act(what, file):
             eaten.append(b"x" * 20_000_000)
             time.sleep(0.01)
     if what == "fails":
-        msg = "a bug"
-        raise RuntimeError(msg)
+        raise RuntimeError("a bug")
     say("row", values={"makespan": 1.0, "why_not": "", "result": b64encode(b"1").decode()})
 
 
