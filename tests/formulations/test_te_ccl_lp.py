@@ -307,7 +307,7 @@ class TestEpochs:
         result = lp(problem, epoch="slowest", epoch_multiplier=3)
 
         assert result.plan.epoch_duration == pytest.approx(60.0)
-        assert "epochs are 3 times as long, as asked for" in result.log
+        assert "epochs are 3 times as long, as requested" in result.log
 
     def test_short_beside_a_latency_become_longer_and_say_so(self):
         """A shard of 0.5 KB takes 0.01 µs; the latency is 300 of these epochs, more than 200."""

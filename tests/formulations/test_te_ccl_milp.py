@@ -158,7 +158,7 @@ def test_an_epoch_multiplier_makes_epochs_longer_and_says_so():
     )
 
     assert longer.plan.epoch_duration == pytest.approx(2 * plain.plan.epoch_duration)
-    assert "epochs are 2 times as long, as asked for" in longer.log
+    assert "epochs are 2 times as long, as requested" in longer.log
 
 
 def test_a_latency_of_more_than_200_epochs_makes_them_5_times_as_long():

@@ -236,5 +236,5 @@ def test_without_copies_a_source_sends_as_often_as_there_are_destinations():
 def test_a_sum_without_copies_is_refused():
     asked = Problem(open_cluster("ring:gpus=4"), make_collective("reduce-scatter", 4, MB))
 
-    with pytest.raises(ProblemError, match="adds up on the way"):
+    with pytest.raises(ProblemError, match="adds up along paths"):
         solve(asked, "te-ccl-milp", options={"copy": False})
