@@ -2,7 +2,7 @@
 
 ``TopologyWidget``, ``SolvePanel``, which adds a form to it, ``SchedulePlayer``, ``LinkLoad``,
 ``CutView``, ``GapPlot`` and ``Comparison`` are for notebooks, ``TopologyCanvas``, ``GapChart`` and
-``SchedulePair`` for Dash; none is imported before it is asked for, so that a notebook does not load
+``SchedulePair`` for Dash; none is imported before its first use, so that a notebook does not load
 Dash nor the application a kernel.
 """
 
@@ -95,7 +95,7 @@ def canvas_file() -> Path:
 
 
 def __getattr__(name: str) -> Any:
-    """Import a host's class when it is first asked for."""
+    """Import a host's class at its first use."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

@@ -325,7 +325,7 @@ class Lesson:
         Raises
         ------
         ValueError
-            If it is none of them: a mistake of the lesson.
+            If it is not one of them: a mistake of the lesson.
         """
         if answer not in choices:
             raise ValueError(f"the answer {answer!r} is none of the choices: {', '.join(choices)}")

@@ -216,9 +216,9 @@ def bound_words(bound: Bound, topology: Topology | None = None) -> str:
     Parameters
     ----------
     bound
-        What is told.
+        What is described.
     topology
-        The cluster, if it is known: a cut is told by whole hosts then.
+        The cluster, if it is known: a cut is then described by whole hosts.
     """
     limits = "no plan that keeps chunks whole" if bound.whole_chunks else "no plan"
     reference = f": {bound.reference}" if bound.reference else ""

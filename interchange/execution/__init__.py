@@ -141,7 +141,7 @@ def _moved(slot: Slot | None, by: int) -> Slot | None:
 
 
 MOST = 20
-"""Findings that are told."""
+"""Findings that are listed."""
 
 
 class Run:

@@ -4,7 +4,7 @@ A thread block is several threads of the machine: one for each channel or semaph
 with it, since different threads of the kernel do that, and one for each move of data between two
 meetings of its threads, since all of them share in it and nothing says who is how far. What
 nothing but their order in the block separates is in no order here. A port channel is a thread as
-well, which does what it was told, in order.
+well, which carries out its instructions in order.
 
 Of several calls one after the other, a rank begins the next one when all its thread blocks are
 done and its caller has read the outputs and filled the inputs anew.
@@ -48,7 +48,7 @@ class _Wires:
         return self.made[key]
 
     def next(self, *key: object) -> int:
-        """Return how often this was asked for, from 1."""
+        """Return how often this was requested, from 1."""
         self.uses[key] += 1
         return self.uses[key]
 

@@ -20,7 +20,7 @@ from interchange.execution.machine import Machine
 COLUMNS = 8192
 """Columns that clocks have at most; of more threads, parts of the memory are checked in turn."""
 MOST = 12
-"""Hazards that are told."""
+"""Hazards that are listed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ def choice(asked: Request, key: str, among: Iterable[str], usual: str = "") -> s
     Raises
     ------
     FormatError
-        If it is none of them.
+        If it is not one of them.
     """
     word = asked.settings.get(key, "").strip() or usual
     if word and word not in among:
@@ -115,12 +115,12 @@ def nbytes(asked: Request, key: str, usual: float) -> float:
 
 
 def decimal(word: str, what: str) -> Decimal:
-    """Return a finite number; `what` it is begins the sentence if it is none.
+    """Return a finite number; errors begin with `what` it is.
 
     Raises
     ------
     FormatError
-        If it is none.
+        If it is malformed.
     """
     if len(word) > _LONGEST or _NUMBER.fullmatch(word) is None:
         raise FormatError(f"{what} is {short(word)}, which is no number; write it like 12.5")
@@ -144,7 +144,7 @@ def rate(word: str, what: str) -> float:
     Raises
     ------
     FormatError
-        If it is none, or not positive.
+        If it is malformed, or not positive.
     """
     found = _RATE.fullmatch(word)
     if found is None:
@@ -167,7 +167,7 @@ def delay(word: str, what: str) -> float:
     Raises
     ------
     FormatError
-        If it is none, or negative.
+        If it is malformed, or negative.
     """
     found = _DELAY.fullmatch(word)
     if found is None:

@@ -99,7 +99,7 @@ class Remarks:
 
 
 class Question(FormatError):
-    """A file can be read in more ways than one, and only the user knows which is right.
+    """A file has more than one reading, and only the user knows which is right.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ class Reader:
         file where it is wrong, `ProblemError` where it has the shape and means nothing,
         `ScheduleError` where its plan breaks a rule.
     settings
-        What it can be told, by name, with a sentence each.
+        What it can be given, by name, with a sentence each.
     """
 
     name: str

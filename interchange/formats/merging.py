@@ -158,7 +158,7 @@ class _Merging(Remarks):
         }
 
     def namesakes(self, ours: list[Device], theirs: list[Device]) -> dict[str, str]:
-        """Match devices of one name and kind that no matched neighbour tells apart."""
+        """Match devices of one name and kind that no matched neighbour distinguishes."""
         named = {(each.name, each.kind) for each in ours if not self.signature_first(each.name)}
         return {
             each.name: each.name

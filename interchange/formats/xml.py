@@ -74,7 +74,7 @@ class Element:
         Raises
         ------
         FormatError
-            If it is none, or is not there and has no default.
+            If it is malformed, or is not there and has no default.
         """
         word = self.text(name, None if default is None else str(default))
         try:

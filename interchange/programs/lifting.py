@@ -1,10 +1,10 @@
 """From a program back to a plan: what its messages do to the chunks of a collective.
 
 A program is run once with marks in the place of data (`_lift_run`), so that it is known which
-contributions every message carries. Messages go the quickest ways over a topology (`_lift_routes`)
+contributions every message carries. Messages take quickest paths over a topology (`_lift_routes`)
 and get epochs in which everything a send needs is there and nothing else is (`_lift_place`). A
 program does more than a schedule can say: it may keep what it received apart from its own and
-send either. Where it does, there is no schedule of it, and the reason is told.
+send either. Where it does, there is no schedule of it, and the reason is reported.
 
 Ways from rank to rank over a topology: links, and devices that pass on or store between.
 """
@@ -34,7 +34,7 @@ Pair = tuple[int, int]
 """Where a message leaves and arrives."""
 
 _SAME = 1e-9
-"""Shares of a time by which ways that are equally quick may differ."""
+"""Shares of a time by which paths that are equally quick may differ."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def routes_of(topology: Topology, pairs: Iterable[Pair], nbytes: float) -> Route
     """Return the quickest way of `nbytes` bytes for each pair of ranks, the direct link if any.
 
     Where devices that only pass on do not join two ranks, a way may stop at memories and whatever
-    else stores, but GPUs. Of ways that are equally quick, a pair takes one over devices that the
+    else stores, but GPUs. Of paths that are equally quick, a pair takes one over devices that the
     fewest others take.
 
     Raises
@@ -141,7 +141,7 @@ def _tree(topology: Topology, start: str, nbytes: float, *, stops: bool) -> dict
 def _back(
     before: dict[str, list[str]], start: str, end: str, *, taken: Counter[str]
 ) -> list[str] | None:
-    """Return the devices from `start` to `end`, of equal ways over those that are taken least."""
+    """Return the devices from `start` to `end`, of equal paths that over the least taken."""
     if end not in before:
         return None
     way = [end]
@@ -160,7 +160,7 @@ class Lifted:
     Parameters
     ----------
     problem
-        Its collective on the topology, or None if that is none.
+        Its collective on the topology, or None if it has none.
     schedule
         A verified schedule that does what it does, or None.
     why

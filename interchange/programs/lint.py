@@ -292,7 +292,7 @@ def _joins(before: Step | None, step: Step) -> bool:
 __all__ = ["EXECUTORS", "Complaint", "Executor", "Limits", "lint", "shards"]
 
 MOST_ALIKE = 3
-"""Complaints of one kind that are told one by one; of the others there is the number."""
+"""Complaints of one kind that are listed one by one; of the others there is the number."""
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.,:+ ()-]*")
 """Names that survive parsers which know nothing of escapes."""

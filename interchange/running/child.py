@@ -2,7 +2,7 @@
 
 The buffers of a rank, filled by chance, and what a collective makes of them.
 
-Every rank makes the inputs of all ranks from the seed, so none has to be told them: what comes by
+Every rank makes the inputs of all ranks from the seed, so none has to be sent: what comes by
 the wires can only be right if the program is.
 
 How messages go from process to process: sockets of ZeroMQ, or gloo of torch.distributed.
@@ -352,7 +352,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Order:
-    """What a process is told.
+    """What a process is given.
 
     Parameters
     ----------

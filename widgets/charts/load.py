@@ -20,7 +20,7 @@ from widgets.charts.comparison import FONT, LOOKS, SYMBOLS, Look, log_ticks
 ROWS = 24
 """Links shown at first: the busiest ones."""
 MOST_ROWS = 400
-"""Links shown when all are asked for; a page has no room for more."""
+"""Links shown when all are; a page has no space for more."""
 COLUMNS = 96
 """More epochs than this are drawn in equal groups; a screen has no room for them."""
 
@@ -37,7 +37,7 @@ class Heat:
 HEATS: Mapping[str, Heat] = {
     "light": Heat("#e9eef4", "#5b9bd8", "#084a8c"),
     "dark": Heat("#1b2531", "#2f6fb0", "#8accff"),
-    # Where nobody says what is behind it: to be told apart on either.
+    # Where nobody says what is behind it: to be distinguished on either.
     "auto": Heat("#c3ccd6", "#4b8ecb", "#1f4f86"),
 }
 

@@ -1,6 +1,6 @@
 """The best rate over the bandwidth of classes of links: lines with kinks, and where we are.
 
-Cost against speed: what nothing cheaper is as fast as, with what was asked for marked.
+Cost against speed: what nothing cheaper is as fast as, with the request marked.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ def front_figure(
     kind
         ``breaks`` where the front is straight between the points, else it goes in steps.
     chosen
-        Cost and factor of the upgrade that was asked for.
+        Cost and factor of the requested upgrade.
     unit
         Of costs.
     scheme
@@ -246,9 +246,9 @@ def front_figure(
         x=[chosen[0]],
         y=[chosen[1]],
         mode="markers",
-        name="asked for",
+        name="requested",
         marker={"symbol": "diamond", "size": 14, "color": tone, "line": edge},
-        text=[f"{_front_hover(*chosen, unit)}<br>asked for"],
+        text=[f"{_front_hover(*chosen, unit)}<br>requested"],
     )
     figure.update_traces(hovertemplate="%{text}<extra></extra>")
     dress(figure, look, height)

@@ -34,7 +34,7 @@ class TopologyWidget(Still, anywidget.AnyWidget):
     topology
         What is drawn at the start; nothing by default.
     positions
-        Middle of each device by name, as `ccl.layout.layout` returns them; by default it is asked.
+        Middle of each device by name, by default those of `ccl.layout.layout`.
     **traits
         Those that `widgets.view_model.scene.PROPS` explains, such as ``height="600px"``.
     """
@@ -174,7 +174,7 @@ class SchedulePlayer(TopologyWidget):
     result
         What is played.
     positions
-        Middle of each device by name; by default `ccl.layout.layout` is asked.
+        Middle of each device by name; by default those of `ccl.layout.layout`.
     **traits
         Those that `widgets.view_model.scene.PROPS` explains, such as ``height="600px"``.
     """

@@ -34,7 +34,7 @@ class SchedulePlayers(anywidget.AnyWidget):
     comparison
         Where the schedules are from.
     positions
-        Middle of each device by name; by default `ccl.layout` is asked.
+        Middle of each device by name; by default those of `ccl.layout`.
     **traits
         Those that `widgets.view_model.scene.PAIR_PROPS` explains, such as ``height="500px"``.
     """
@@ -87,7 +87,7 @@ class Comparison(ipywidgets.VBox):  # type: ignore[misc]  # it has no types
     comparison
         As `formulations.compare` returns it.
     positions
-        Middle of each device by name; by default `ccl.layout` is asked.
+        Middle of each device by name; by default those of `ccl.layout`.
     theme
         ``auto``, ``light`` or ``dark``.
     height

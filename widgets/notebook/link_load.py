@@ -182,7 +182,7 @@ class PriceView(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no type
     prices
         As `formulations.prices` returns them.
     positions
-        Middle of each device by name; by default `ccl.layout.layout` is asked.
+        Middle of each device by name; by default those of `ccl.layout.layout`.
     **traits
         Of the `TopologyWidget`, such as ``height="400px"``.
     """
@@ -219,7 +219,7 @@ class DifferenceView(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no
     difference
         As `ccl.explain.difference` returns it.
     positions
-        Middle of each device by name; by default `ccl.layout.layout` is asked.
+        Middle of each device by name; by default those of `ccl.layout.layout`.
     **traits
         Of the `TopologyWidget`, such as ``height="400px"``.
     """
@@ -273,7 +273,7 @@ class CutView(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no types
     bounds
         Those of a cluster, or others than the result's or the problem's; the largest first.
     positions
-        Middle of each device by name; by default `ccl.layout.layout` is asked.
+        Middle of each device by name; by default those of `ccl.layout.layout`.
     **traits
         Of the `TopologyWidget`, such as ``height="400px"``.
     """

@@ -62,7 +62,7 @@ class SolvePanel(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no typ
     asked
         What is drawn at the start, nothing by default; a problem fills in the form as well.
     positions
-        Middle of each device by name; by default `ccl.layout` is asked.
+        Middle of each device by name; by default those of `ccl.layout`.
     **traits
         Of the `TopologyWidget`.
     """

@@ -78,7 +78,7 @@ def comparison_html(
     comparison
         What was found.
     positions
-        Middle of each device by name; by default `ccl.layout` is asked.
+        Middle of each device by name; by default those of `ccl.layout`.
     theme
         ``auto``, ``light`` or ``dark``.
 
@@ -143,7 +143,7 @@ def _chosen(comparison: Comparison, keys: list[str]) -> list[str]:
 
 
 def _plots(comparison: Comparison, theme: str) -> str:
-    """Return the plot in three ways, of which one is shown at a time, without a script."""
+    """Return the plot in three forms, of which one is shown at a time, without a script."""
     from widgets.print.painter import svg  # noqa: PLC0415 - it loads matplotlib
     from widgets.print.plots import comparison_picture  # noqa: PLC0415 - it loads matplotlib
 

@@ -200,7 +200,7 @@ def html(content: Content | Comparison, **options: Any) -> str:
 
 
 def link(content: Content, *, at: str = HOME) -> str:
-    """Return a link that opens a cluster and what is asked of it in the designer.
+    """Return a link that opens a cluster and its question in the designer.
 
     Parameters
     ----------

@@ -233,7 +233,7 @@ def pictures(
     *,
     width: float = 1100.0,
 ) -> dict[str, str]:
-    """Return a drawing as SVG by theme, with what its plan does half-way; empty if it is none.
+    """Return a drawing as SVG by theme, with what its plan does half-way; empty if there is none.
 
     Parameters
     ----------

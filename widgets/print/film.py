@@ -150,7 +150,7 @@ def webm(film: Film) -> bytes:
 
 _MOST_PIXELS = 100_000_000
 _MOST_MOVES = 400_000
-"""Transfers of a plan that is played; more take minutes and cannot be told apart."""
+"""Transfers of a plan that is played; more take minutes and cannot be distinguished."""
 
 
 def write_svg(content: Document, options: StillOptions) -> Written:
@@ -280,7 +280,7 @@ def _playback(content: Document) -> Playback:
 
 
 def _time(playback: Playback, options: StillOptions) -> float:
-    """µs that are asked for."""
+    """Return the requested time in µs."""
     if options.time is not None and options.epoch is not None:
         raise FormatError(
             f"a picture shows {options.time} µs or epoch {options.epoch}, not both; give one"

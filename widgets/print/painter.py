@@ -3,7 +3,7 @@
 Figures and canvases are made here by name; `pyplot` is not loaded and no setting of the user's
 changes a picture. Settings are global in matplotlib, so that one sheet is drawn at a time.
 
-The SVG of matplotlib is changed in four ways, so that it can stand in a page: what an element
+The SVG of matplotlib has four changes, so that it can stand in a page: what an element
 shows is its title (on its way through matplotlib it is a link), nothing is drawn by its address,
 styles are attributes, which no policy of a page refuses, and names are in the font of the page.
 Runs of alike shapes are one collection, which is ten times as fast as an artist for each.
@@ -267,7 +267,7 @@ def _rounded(rect: Rect, radius: float) -> Path:
 
 
 def _text(shape: Words, where: Transform, *, point: float) -> Artist:
-    weight = 500 if shape.bold else 400  # which DejaVu Sans does not tell apart
+    weight = 500 if shape.bold else 400  # which DejaVu Sans does not distinguish
     return Text(
         *shape.at,
         one_line(shape.text),

@@ -46,7 +46,7 @@ class Flight:
 
 
 class Playback:
-    """A scene that can be asked for any time; going on costs only what arrived since.
+    """A scene at any time; going on costs only what arrived since.
 
     Parameters
     ----------

@@ -173,7 +173,7 @@ class Picture:
     frame
         What is seen, in drawing units.
     zoom
-        Pixels of a drawing unit at the size that was asked for.
+        Pixels of a drawing unit at the requested size.
     ground
         ``#rrggbb`` beneath the shapes.
     shapes

@@ -1,4 +1,4 @@
-"""Where everything of a drawing stands: boxes of devices, frames of hosts, ways of links.
+"""Where everything of a drawing stands: boxes of devices, frames of hosts, curves of links.
 
 Sizes and bends are the canvas's (`widgets/js/src/{model,elements,stage}.js`); a link with its
 opposite is one line.
@@ -356,7 +356,7 @@ _MOST_BENT = 900
 _MOST_COVERED = 1200
 """Devices and lines above which chunks are shown even where their line is beneath a device."""
 _FARTHEST = 1e7
-"""Places beyond this cannot be told apart on a picture."""
+"""Places beyond this cannot be distinguished on a picture."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -522,7 +522,7 @@ def _title(links: list[Link], carries: Mapping[Ends, bool]) -> str:
 
 
 def _strongest(links: list[Link], carries: Mapping[Ends, bool]) -> float:
-    """GB/s of the better of the two ways."""
+    """GB/s of the better of the two directions."""
     ways = [0.0, 0.0]
     for each in links:
         ways[carries[each.ends]] += each.bandwidth

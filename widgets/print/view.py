@@ -221,7 +221,7 @@ class View:
 
     @cached_property
     def frame(self) -> Rect:
-        """What is seen, in drawing units: as wide as asked for, as high as needed."""
+        """What is seen, in drawing units: as wide as requested, as high as needed."""
         content = self._content
         half = max(self.width / 2 / self.zoom, content.width / 2)
         x = content.middle[0]
@@ -295,7 +295,7 @@ class View:
         yield Words((x, y), text, size, look.dim, bold=True)
 
     def _size(self, sizes: tuple[float, float, float]) -> float:
-        """Size of a font in drawing units: as asked for, else the larger the farther away."""
+        """Size of a font in drawing units: as requested, else the larger the farther away."""
         return sizes[self.far] if self.font is None else self.font / self.zoom
 
     def _fine(self, width: float) -> float:

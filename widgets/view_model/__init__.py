@@ -1,1 +1,1 @@
-"""What the canvas and the plots are told, as plain values; nothing here knows a browser."""
+"""Data of the canvas and the plots as plain values; nothing here knows a browser."""

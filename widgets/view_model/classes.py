@@ -237,7 +237,7 @@ class Route:
         return sum(max(levels(tree, up=up).values(), default=0) for tree, up in self.trees(half))
 
     def trees(self, half: Half = "both") -> Iterator[tuple[Tree, bool]]:
-        """Yield the trees asked for, and whether data goes up."""
+        """Yield the requested trees, and whether data goes up."""
         if self.up is not None and half != "down":
             yield self.up, True
         if self.down is not None and half != "up":
@@ -245,7 +245,7 @@ class Route:
 
 
 def routes(forest: Forest, topology: Topology, rank: int) -> list[Route]:
-    """Return the ways from one root, the heaviest first; images of a symmetry included."""
+    """Return the paths from one root, the heaviest first; images of a symmetry included."""
     trees = _of_root(forest, topology, rank, trees=forest.trees)
     if not forest.spread:
         up = forest.reduces
@@ -266,7 +266,7 @@ def roots(forest: Forest) -> list[int]:
 
 
 def _of_root(forest: Forest, topology: Topology, rank: int, *, trees: Sequence[Tree]) -> list[Tree]:
-    """Return the trees of one root; of the images only those that are asked for are made."""
+    """Return the trees of one root; only requested images are made."""
     group = forest.symmetry
     if group is None:
         return [each for each in trees if each.root == rank]

@@ -16,7 +16,7 @@ Point = tuple[float, float | None, float | None]
 """Seconds, best makespan in µs and largest bound in µs, None before the first."""
 
 POINTS = 400
-"""Rows sent to a page; more cannot be told apart."""
+"""Rows sent to a page; more cannot be distinguished."""
 
 Tick = tuple[float, str]
 

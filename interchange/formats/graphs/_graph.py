@@ -131,7 +131,7 @@ def _device(name: str, kind: str, attributes: Attributes, *, hosts: Sequence[str
 
 
 def _places(names: Sequence[str], attributes: Sequence[Attributes]) -> tuple[Places, int]:
-    """Return where devices are drawn, and for how many that is told in a way not known here."""
+    """Return where devices are drawn, and for how many that is written in no form known here."""
     found: Places = {}
     wrong = 0
     for name, each in zip(names, attributes, strict=True):
@@ -159,7 +159,7 @@ def _place(told: Any) -> tuple[float, float] | None:
 Column = Sequence[Any]
 
 _THEIR_OWN = ("id", "key")
-"""What graphs give their edges to tell them apart."""
+"""What graphs give their edges to distinguish them."""
 
 MOST_COLUMNS = 16
 """Attributes of edges that may be a bandwidth, a latency or the like."""
@@ -321,7 +321,7 @@ def _default(asked: Request) -> float | None:
 
 
 def _measured(columns: Mapping[str, Column], named: Callable[[str], Measure | None]) -> Measure:
-    """Find the best attribute that measures what is asked for and that any edge has."""
+    """Find the best attribute of this measure that any edge has."""
     measures = (named(name) for name, each in columns.items() if not _empty(each))
     found = [each for each in measures if each is not None]
     return min(found, key=lambda each: each.rank, default=Measure(""))

@@ -39,7 +39,7 @@ def number_of(value: Any, *, where: str, unit: str) -> float:
     Raises
     ------
     FormatError
-        If it is none.
+        If it is malformed.
     """
     try:
         # Python, and nobody else, reads 1_000 as a number.

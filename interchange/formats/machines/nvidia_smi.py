@@ -127,7 +127,7 @@ def matrix_of(content: bytes) -> Matrix:
 
 
 def nvlinks(cell: str) -> int:
-    """Return the NVLinks of a cell, 0 if it is none of them."""
+    """Return the NVLinks of a cell, 0 if it is not among them."""
     found = _NVLINKS.fullmatch(cell)
     return int(found[1]) if found else 0
 

@@ -57,7 +57,7 @@ _TABLES = {"weight": "weights", "hops": "hops", "link type": "kinds"}
 
 @dataclass
 class Tables:
-    """What is told of GPUs and of pairs of them, each pair both ways where it is.
+    """What is reported of GPUs and of pairs of them, each pair both ways where it is.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def _of_json(content: bytes) -> Tables:
 
 
 def _note(tables: Tables, what: str, pair: Pair, value: str) -> None:
-    """Keep what JSON says of a pair, for both ways unless the other is told too."""
+    """Keep what JSON says of a pair, for both ways unless the other is reported too."""
     if what in _TABLES and pair[0] != pair[1]:
         tables.gpus.update(pair)
         table = getattr(tables, _TABLES[what])
@@ -329,7 +329,7 @@ class _Reading(Remarks):
         return LEVELS.index("SYS" if hops is not None and hops > 2 else "NODE")
 
     def number(self, table: dict[Pair, str], a: int, b: int) -> int | None:
-        """Return the larger of what a table says of two ways, None if it tells no number."""
+        """Return the larger of what a table says of two directions, None if it tells no number."""
         words = [table.get(pair, "") for pair in ((a, b), (b, a))]
         return max((int(word) for word in words if _is_number(word)), default=None)
 

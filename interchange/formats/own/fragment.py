@@ -1,4 +1,4 @@
-"""A cluster and what is asked of it as the fragment of a link: ``http://127.0.0.1:8050/#t=...``.
+"""A cluster and its question as the fragment of a link: ``http://127.0.0.1:8050/#t=...``.
 
 Browsers keep fragments to themselves, so that a link shows nothing to whoever carries it. The text
 is a document of ``topoloom/1`` without a plan, beside how it is to be solved, as JSON, compressed

@@ -314,7 +314,7 @@ def write(content: Document, options: PythonOptions, *, solving: Solving | None 
     content, options
         As for any writer.
     solving
-        How the problem is asked to be solved, limits included, where somebody knows.
+        How the problem is to be solved, limits included, where somebody knows.
     """
     found = content.result
     if found is not None and (found.stop is Stop.READ or options.plan == "written out"):

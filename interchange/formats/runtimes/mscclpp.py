@@ -178,7 +178,7 @@ def read_one_sided(content: bytes, *, name: str) -> PutProgram:
     Raises
     ------
     FormatError
-        If it is none, with the place, or does what is not executed here.
+        If it is malformed, with the place, or does what is not executed here.
     """
     try:
         return _program(decode_json(content, PlanFile))
@@ -371,7 +371,7 @@ _SUMS = frozenset({"re", "rre", "res", "rres"})
 def one_sided_to_json(program: PutProgram) -> dict[str, Any]:
     """Return a program as the object of a file."""
     named = [name for name, kind in COLLECTIVES.items() if kind == program.collective]
-    # A gather's buffer is told by its output, and the executor looks at the input.
+    # A gather's buffer is recognised by its output, and the executor looks at the input.
     factor = len(program.ranks) if program.collective == "gather" else 1
     root = {"root": program.root} if program.collective in ROOTED else {}
     return {
@@ -528,7 +528,7 @@ def one_sided_from_json(content: bytes, name: str = "plan") -> PutProgram:
     Raises
     ------
     FormatError
-        If it is none, with the place, or does what is not executed here.
+        If it is malformed, with the place, or does what is not executed here.
     """
     return read_one_sided(content, name=name)
 

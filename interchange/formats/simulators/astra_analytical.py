@@ -115,7 +115,7 @@ def dimensions_of(topology: Topology) -> tuple[Dimension, ...]:
     Raises
     ------
     FormatError
-        If it is none, saying what is in the way.
+        If it is malformed, saying what is in the way.
     """
     edges = _edges(topology)
     if len(topology.ranks) < 2:
@@ -297,7 +297,7 @@ def write(content: Document) -> Written:
     Raises
     ------
     FormatError
-        If it is none.
+        If it is malformed.
     """
     topology = content.topology
     dimensions = dimensions_of(topology)

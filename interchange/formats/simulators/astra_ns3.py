@@ -69,7 +69,7 @@ def read(content: bytes, asked: Request) -> Imported:
 
 
 def write(content: Document) -> Written:
-    """Write a topology, with the smaller rate and the longer delay where two ways differ."""
+    """Write a topology, with the smaller rate and the longer delay where two directions differ."""
     topology = content.topology
     order = sorted(topology.devices, key=lambda each: each.kind != "gpu")
     number = {each.name: place for place, each in enumerate(order)}

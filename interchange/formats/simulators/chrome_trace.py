@@ -10,9 +10,9 @@ shown, and `images` in the metadata says how many each stands for.
 
 Reference: Trace Event Format; the complete, flow, counter and metadata events.
 
-Arrows along the ways of chunks: which transfer takes on what another brought.
+Arrows along the paths of chunks: which transfer takes on what another brought.
 
-A timeline does not say it, so it is told from times, chunk by chunk and device by device:
+A timeline does not say it, so it is derived from times, chunk by chunk and device by device:
 
 * a device that has a chunk from the start, and is not adding it up, waits for none;
 * over each link, what comes several times or in parts is sent on in the order in which it came,

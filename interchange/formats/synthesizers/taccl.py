@@ -6,7 +6,7 @@ silent the end of the name does (``NDv2_1MB``), or 1 MB is assumed.
 
 How the GPUs of a host are joined is in the file only in its custom form, which has matrices by
 destination and source: ``links`` counts links, ``betas`` has the β of each, ``invbws`` α + β. The
-other form lists the β of each kind of link, and the program that reads it is told the shape by
+other form lists the β of each kind of link, and the program that reads it learns the shape from
 name: two kinds and eight GPUs are an NDv2 (the hybrid cube mesh, the faster kind where it has two
 NVLinks), one kind is a hub, as in a DGX-2; ``inside=mesh`` makes a link of every pair instead.
 Across a hub a send pays α once, half on each link.

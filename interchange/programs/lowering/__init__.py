@@ -318,7 +318,7 @@ def lower(problem: Problem, plan: Plan, options: Options | None = None) -> Progr
     ------
     ProblemError
         If a runtime does not know the collective, the sizes are none, or a thread block needs more
-        steps than it may have on however many channels. More thread blocks than asked for are
+        steps than it may have on however many channels. More thread blocks than requested are
         told in the program's notes.
     """
     asked = options or Options()
@@ -367,7 +367,7 @@ def _ranks(
 
 
 def _crowded(ranks: tuple[RankProgram, ...], asked: Options) -> tuple[str, ...]:
-    """Say where a rank has more thread blocks than were asked for."""
+    """Say where a rank has more thread blocks than were requested."""
     most = max(len(each.blocks) for each in ranks) * asked.instances
     if most <= asked.blocks:
         return ()

@@ -203,7 +203,7 @@ def buffers_of(collective: Collective, *, pieces: int) -> Buffers:
 
 
 MOST_PIECES = 4096
-"""Pieces of a chunk at most, whatever is asked for."""
+"""Pieces of a chunk at most, whatever is requested."""
 
 
 def pieces_row() -> Any:

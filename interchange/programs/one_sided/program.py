@@ -35,8 +35,8 @@ What a thread block is to do becomes its operations, with all that its threads n
 An errand is one move of data with what it waits for and what waits for it. Threads of a block
 go on while one of them waits or signals, so they meet (``nop``)
 
-* after waits, before data is moved or anybody is told of anything;
-* after data was moved, before anybody is told of it.
+* after waits, before data is moved or a signal sent;
+* after data was moved, before a signal says so.
 
 One errand's data never touches another's without a wait between them, except in the block that
 copies a rank's own, whose copies are apart.

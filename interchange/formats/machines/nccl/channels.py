@@ -29,7 +29,7 @@ Route = tuple[str, ...]
 
 
 class Routes:
-    """Finds ways, each once."""
+    """Finds paths, each once."""
 
     def __init__(self, topology: Topology) -> None:
         self.topology = topology

@@ -226,7 +226,7 @@ def program_from_xml(content: bytes, name: str = "program") -> Program:
     Raises
     ------
     FormatError
-        If it is none, with the line.
+        If it is malformed, with the line.
     """
     return read_program(content, name=name)[0]
 
@@ -281,7 +281,7 @@ def _document(lifted: Lifted, topology: Topology) -> Document:
 
 
 def _outcome(lifted: Lifted, made: Document) -> Report:
-    """Say what the plan is worth, or why there is none."""
+    """Say how good the plan is, or why there is none."""
     if lifted.schedule is None:
         return Report(left_out=(f"there is no plan: {lifted.why}",))
     problem, _, timeline = replayed(made)

@@ -221,7 +221,7 @@ def _speed(problem: Problem, forest: Forest) -> str:
 
 
 def _kind(file: FileForest, asked: Request) -> CollectiveKind:
-    """Return the collective that is asked for, all-gather or broadcast where nothing is said."""
+    """Return the requested collective, all-gather or broadcast where nothing is said."""
     word = choice(asked, "collective", {str(kind): told for kind, told in _COLLECTIVES.items()})
     one = len(file.roots) == 1 < len(file.ends)
     kind = next((kind for kind in _COLLECTIVES if kind == word), None)

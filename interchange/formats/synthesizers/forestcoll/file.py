@@ -115,7 +115,7 @@ def path_text(names: Route) -> str:
     Raises
     ------
     FormatError
-        If a name could not be told from two.
+        If a name could stand for two.
     """
     text = ",".join(names)
     if _parted(text) != names:

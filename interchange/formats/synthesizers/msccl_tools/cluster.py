@@ -121,7 +121,7 @@ def _fits(links: list[list[int]], sends: Pairs, by_row: bool) -> bool:
 
 
 def _linked_right(links: list[list[int]], name: str, side: int) -> None:
-    """Refuse a matrix of counts that is none."""
+    """Refuse a malformed matrix of counts."""
     square(links, name, side)
     for row, values in enumerate(links):
         if values[row]:

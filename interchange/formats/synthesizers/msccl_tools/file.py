@@ -17,7 +17,7 @@ Addresses that MSCCL-tools gives to the chunks of a collective, and what it call
 A topology as MSCCL-tools counts it: links between GPUs, and limits on what goes together.
 
 GPUs that no link joins are joined by their shortest way over other devices, of these the widest,
-as fast as its narrowest link. A link that several such ways share, and a shared limit, is a switch
+as fast as its narrowest link. A link that several such paths share, and a shared limit, is a switch
 of MSCCL-tools: it limits what goes from any of its sources to any of its destinations.
 """
 
@@ -85,7 +85,7 @@ class CollectiveFile(Struct):
 
 
 class InstanceFile(Struct):
-    """What a synthesizer was asked to stay within."""
+    """Limits given to a synthesizer."""
 
     steps: Integer | None = None
     extra_rounds: Integer | None = None

@@ -9,7 +9,7 @@ devices are rows of TE-CCL's matrix of capacities. A flow is a line::
 
 the second with an amount of the chunk, as its linear program gives. The way of a demand under
 "Chunk paths" has the same without its first words: a list of such texts, or for amounts a list of
-ways, each a list of pairs of epoch and text.
+paths, each a list of pairs of epoch and text.
 
 Which devices the numbers of a TE-CCL schedule are, and what those must be able to do.
 
@@ -91,7 +91,7 @@ class Output:
     demands
         Who is said to have which piece, and when in µs, or None where it does not say.
     ways
-        By demand, the ways of its amounts, each from the source to the GPU; empty for whole chunks.
+        By demand, the paths of its amounts, each from source to GPU; empty for whole chunks.
     chunk_size
         Bytes, where a file says so itself.
     solve_time
@@ -132,7 +132,7 @@ def parse_output(content: bytes) -> Output:
     Raises
     ------
     FormatError
-        With the place, if it is none.
+        With the place, if it is malformed.
     """
     value = decode_json(content, Any)
     if not isinstance(value, dict):
@@ -259,7 +259,7 @@ def _paths(
 ) -> tuple[
     dict[tuple[int, Piece], float | None], dict[tuple[int, Piece], tuple[tuple[Hop, ...], ...]]
 ]:
-    """Read the demands that have ways, and the ways of amounts; odd ones are no ways."""
+    """Read the demands that have paths, and the paths of amounts; odd ones are left out."""
     demands: dict[tuple[int, Piece], float | None] = {}
     ways: dict[tuple[int, Piece], tuple[tuple[Hop, ...], ...]] = {}
     if not isinstance(value, dict):
@@ -280,7 +280,7 @@ def _paths(
 
 
 def _way(value: Any) -> tuple[Hop, ...] | None:
-    """Return a way of an amount, or None if it is none."""
+    """Return the path of an amount, or None if it is malformed."""
     if not isinstance(value, list) or not value:
         return None
     hops = []
@@ -324,7 +324,7 @@ def route(hop: Hop) -> tuple[int, ...]:
 
 
 def hops(output: Output) -> Iterator[tuple[Piece, Hop]]:
-    """Yield all hops of the flows and of the ways."""
+    """Yield all hops of the flows and of the paths."""
     yield from output.flows
     for (_, piece), ways in output.ways.items():
         yield from ((piece, hop) for hop in chain.from_iterable(ways))

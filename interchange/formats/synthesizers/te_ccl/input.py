@@ -5,7 +5,7 @@ the name; where its released code slips, the report says so. What it says of the
 in a problem: the report says what it is called here, to be typed at ``te-ccl-milp`` (all-gather) or
 ``te-ccl-lp`` (all-to-all).
 
-What a reader of TE-CCL's schedules can be told.
+What a reader of TE-CCL's schedules can be given.
 """
 
 from __future__ import annotations
@@ -277,7 +277,7 @@ def _named(topology: Topology) -> Named:
     Raises
     ------
     FormatError
-        If it is none.
+        If it is malformed.
     """
     gpus = len(topology.ranks)
     switched = {each.name for each in topology.devices if each.kind == "switch"}
@@ -359,7 +359,7 @@ class Settings:
     lenient
         Whether broken rules are only told.
     told
-        What of the cluster is assumed.
+        What is assumed about the cluster.
     """
 
     named: Named | None

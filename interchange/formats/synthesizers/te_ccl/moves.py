@@ -1,7 +1,7 @@
 """What a TE-CCL schedule sends, and which arrival each send relies on.
 
 Whole chunks are the lines of its flows, with what stops at a switch joined to what leaves it. Of a
-chunk that travels in amounts the ways under "Chunk paths" count, because two equal lines of its
+chunk that travels in amounts the paths under "Chunk paths" count, because two equal lines of its
 flows are written once; where there are none, what came first leaves first.
 
 The rules that TE-CCL's own models keep, and where a file breaks one.
@@ -15,7 +15,7 @@ at the beginning of epoch ``k + 1 + ceil(hold / tau) - 1 + ceil(alpha / tau)``, 
 * amounts of the linear program take one epoch on every link, as much as it carries in one.
 
 A link begins as many chunks in ``ceil(hold / tau)`` epochs as it carries in them. The two slips of
-the list are not counted as broken rules, but they are told; what breaks a rule in whatever way the
+the list are not counted as broken rules, but they are reported; what breaks a rule however the
 latencies are counted (`Breach`) is no plan.
 """
 
@@ -62,7 +62,7 @@ class Moves:
     twice, unwanted
         How many lines bring what is there already, and how many are of chunks that nobody wants.
     apart
-        Pieces whose ways have other hops than their flows, which count.
+        Pieces whose paths have other hops than their flows, which count.
     short
         Amounts that are missing, in sentences: the first rule that a file can break.
     """
@@ -119,7 +119,7 @@ def fifo_routes(
 ) -> dict[int, list[tuple[float, tuple[Hop, ...]]]]:
     """Follow amounts of one chunk from its source: what came first leaves first.
 
-    Returns the amounts that end at each device with their ways; `short` takes what is missing.
+    Returns the amounts that end at each device with their paths; `short` takes what is missing.
 
     Raises
     ------
@@ -215,7 +215,7 @@ def _whole(
 def _ways_of(
     piece: Piece, output: Output, about: tuple[list[Hop], Moves, Cluster, Wanted]
 ) -> list[tuple[float, tuple[Hop, ...]]]:
-    """Return the ways of the amounts of a chunk; together they are all of it."""
+    """Return the paths of the amounts of a chunk; together they are all of it."""
     lines, made, cluster, wanted = about
     chunk = wanted.problem.collective.chunks[wanted.chunks[piece]]
     if len(chunk.destinations) > 1:

@@ -239,7 +239,7 @@ class _Writer:
     def _ways(
         self, number: int, sends: Sequence[tuple[float, Send]]
     ) -> dict[str, list[list[list[Any]]]]:
-        """Return the ways of the amounts of a chunk by where they end."""
+        """Return the paths of the amounts of a chunk by where they end."""
         at = self.number
         hops = [
             Hop(at[e.src], at[e.dst], e.epoch, tuple(at[n] for n in e.via), e.fraction)
