@@ -261,3 +261,25 @@ def test_bounds_for_whole_chunks_are_never_below_the_others():
         1 - 1e-9
     )
     assert not any(each.whole_chunks for each in lower_bounds(problem))
+
+
+def test_a_sum_may_end_in_the_group_with_the_shorter_tail():
+    """Two pairs; a pair adds up at its first GPU, and only from a0 to a1 there are 50 µs of latency.
+
+    Four shards of 10 KB, 0.1 µs within a pair, 1 µs from b0 to a0 and 10 µs back. All four sums of
+    pair b reach a0 at 0.1 + 4 x 1 µs, and a1 has the last 50.1 µs later: 54.2 µs. Meanwhile the
+    totals go back, the first at 1.1 µs, the last until 41.1 µs. Each shard crosses twice, eight
+    times in all, and the last crossing leads to pair b: its tail counts, not that of pair a.
+    """
+    pairs = Topology(
+        "two pairs",
+        tuple(device("gpu", name, host=name[0]) for name in ("a0", "a1", "b0", "b1")),
+        (
+            Link("a0", "b0", 1.0), Link("b0", "a0", 10.0), Link("a1", "a0", 100.0),
+            Link("a0", "a1", 100.0, 50.0), Link("b0", "b1", 100.0), Link("b1", "b0", 100.0),
+        ),
+    )  # fmt: skip
+
+    bounds = lower_bounds(Problem(pairs, make_collective("all-reduce", 4, 40e3)), whole_chunks=True)
+
+    assert max(each.makespan for each in bounds) == pytest.approx(54.2)
