@@ -264,7 +264,7 @@ def test_bounds_for_whole_chunks_are_never_below_the_others():
 
 
 def test_a_sum_may_end_in_the_group_with_the_shorter_tail():
-    """Two pairs; a pair adds up at its first GPU, and only from a0 to a1 there are 50 µs of latency.
+    """Two pairs, joined by their first GPUs; only from a0 to a1 there are 50 µs of latency.
 
     Four shards of 10 KB, 0.1 µs within a pair, 1 µs from b0 to a0 and 10 µs back. All four sums of
     pair b reach a0 at 0.1 + 4 x 1 µs, and a1 has the last 50.1 µs later: 54.2 µs. Meanwhile the
