@@ -238,7 +238,7 @@ def test_a_gap_that_is_good_enough_ends_the_solve(designer):
     field.fill("10000")
     field.press("Enter")
     solve(page)
-    expect(page.locator("#schedule")).to_contain_text("The gap asked for is reached")
+    expect(page.locator("#schedule")).to_contain_text("The requested gap is reached")
 
 
 def test_the_size_of_the_model_is_told_and_a_large_one_made_smaller(designer):
