@@ -104,6 +104,7 @@ $(VENV)/.for-run: pyproject.toml $(LOCK) $(LAB) | $(PY)
 	$(call say,installing)
 	@$(INSTALL) hatchling hatch-jupyter-builder editables $$($(PY) tools/bundle.py --requirement)
 	@$(INSTALL) --no-build-isolation -e .
+	@$(PY) -m compileall -q ccl interchange formulations gallery widgets designer
 	@touch $@
 
 $(VENV)/.for-test: $(VENV)/.for-run
