@@ -270,7 +270,7 @@ def test_a_horizon_that_is_too_small_is_told_in_place_and_put_right(designer):
     page.get_by_role("button", name="Options of the formulation").click()
     field = page.get_by_role("dialog").get_by_label("Epochs at most")
     field.fill("1")
-    page.wait_for_timeout(600)
+    page.wait_for_timeout(2000)  # until the server has it, on a slow machine too
     page.keyboard.press("Escape")
     page.get_by_role("button", name="Solve", exact=True).click()
     expect(page.locator("#fault")).to_contain_text(
