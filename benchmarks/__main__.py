@@ -9,6 +9,7 @@ from __future__ import annotations
 import typer
 
 from benchmarks import (
+    best,
     campaigns,
     fluid,
     formats,
@@ -27,6 +28,7 @@ app.command("figures")(te_ccl.figures)
 app.command("astar")(te_ccl.astar)
 app.command("auto")(methods.auto)
 app.command("compare")(methods.compare)
+app.command("best")(best.best)
 app.command("schedules")(schedules.main)
 app.command("fluid")(fluid.main)
 app.command("taccl")(synthesizers.taccl)

@@ -38,6 +38,7 @@ from rich.progress import track
 
 import formulations
 from benchmarks.measuring import output, progress, said, table
+from benchmarks.shuffled import shuffled
 from ccl.collective import CollectiveKind, make_collective
 from ccl.errors import ProblemError
 from ccl.problem import Problem
@@ -46,7 +47,6 @@ from ccl.topology import Topology
 from formulations import solve
 from formulations.bounds import quick_bounds
 from formulations.campaigns.catalog import Catalog
-from formulations.campaigns.catalog.relabelling import shuffled
 from formulations.campaigns.catalog.tuning import scaled, sized
 from formulations.campaigns.sweeps.rows import Row, without_clock
 from formulations.campaigns.sweeps.running import Progress

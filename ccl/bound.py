@@ -28,8 +28,6 @@ The price is that of one link's bandwidth alone: links that look alike have the 
 and a low one where only more bandwidth of all of them would help.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal

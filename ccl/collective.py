@@ -5,15 +5,18 @@ defines it: the gathered vector of an all-gather, one rank's whole buffer of an 
 full vector of an all-reduce.
 
 Several jobs on one cluster: their collectives joined into one demand.
+
+The collective that data makes up, by who holds and who wants it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections import Counter, defaultdict, deque
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, get_args
+from typing import Literal, TypeVar, get_args
 
 from ccl.errors import ProblemError
 from ccl.topology import LEAST, MOST
@@ -138,6 +141,27 @@ class Collective:
     def copies(self) -> bool:
         """Whether any chunk has several destinations, so that copying it along the path helps."""
         return any(len(chunk.destinations) > 1 for chunk in self.chunks)
+
+    @property
+    def alike(self) -> bool:
+        """Whether all chunks have the same holders and destinations, as those of an all-reduce."""
+        return len({(each.holders, each.destinations, each.reduced) for each in self.chunks}) == 1
+
+    def recut(self, chunks: int) -> Collective:
+        """Return the same bytes in so many equal chunks, where all are alike.
+
+        Raises
+        ------
+        ProblemError
+            If they are not alike, or if there are too many.
+        """
+        if not self.alike:
+            raise ProblemError(f"chunks of this {self.kind} differ; cut each of them instead")
+        _few(chunks, self.kind)
+        first = self.chunks[0]
+        _few_ends(chunks * (len(first.holders) + len(first.destinations)), self.kind)
+        size = sum(each.size for each in self.chunks) / chunks
+        return replace(self, chunks=(replace(first, size=size),) * chunks)
 
     def cut(self, parts: int) -> Collective:
         """Return the same bytes with every chunk cut into `parts` equal ones, side by side.
@@ -483,3 +507,65 @@ def _of_tenant(job: Tenant, chunk: Chunk) -> Chunk:
         priority=chunk.priority * job.priority,
         tenant=job.name,
     )
+
+
+Signature = tuple[tuple[int, ...], tuple[int, ...], bool]
+"""Holders and destinations of a chunk, and whether it is reduced."""
+
+Address = TypeVar("Address", bound=Hashable)
+
+
+def recognise(
+    signatures: Mapping[Address, Signature],
+    ranks: int,
+    nbytes: float,
+    *,
+    kinds: Sequence[CollectiveKind],
+) -> tuple[Collective, dict[Address, int]]:
+    """Return the first collective that data makes up, else a custom one, and the chunk of each.
+
+    Parameters
+    ----------
+    signatures
+        Of each address of data, in order.
+    ranks
+        Number of ranks.
+    nbytes
+        Of a chunk.
+    kinds
+        Those that are tried.
+    """
+    listed = list(signatures.values())
+    for kind in kinds:
+        made = _named(kind, listed, ranks, nbytes=nbytes)
+        if made is not None:
+            # Each address takes, in order, the next chunk of the collective that is like it.
+            free: defaultdict[Signature, deque[int]] = defaultdict(deque)
+            for place, chunk in enumerate(made.chunks):
+                free[_signature(chunk)].append(place)
+            return made, {each: free[like].popleft() for each, like in signatures.items()}
+    chunks = [Chunk(nbytes, holders, dsts, summed) for holders, dsts, summed in listed]
+    return custom(ranks, chunks), {each: number for number, each in enumerate(signatures)}
+
+
+def _named(
+    kind: CollectiveKind, listed: Sequence[Signature], ranks: int, *, nbytes: float
+) -> Collective | None:
+    """Return the collective of a kind if the addresses are its chunks."""
+    if ranks < 2:
+        return None
+    holders, dsts, reduced = listed[0]
+    one = make_collective(kind, ranks, 1.0).chunks
+    like = len(one[0].holders), len(one[0].destinations), one[0].reduced
+    if len(listed) % len(one) or (len(holders), len(dsts), reduced) != like:
+        return None
+    chunks = len(listed) // len(one)
+    root = holders[0] if kind in ("broadcast", "scatter") else dsts[0]
+    size = nbytes * chunks * (1 if kind in ("broadcast", "reduce") else ranks)
+    made = make_collective(kind, ranks, size, chunks=chunks, root=root)
+    same = Counter(map(_signature, made.chunks)) == Counter(listed)
+    return made if same else None
+
+
+def _signature(chunk: Chunk) -> Signature:
+    return chunk.holders, chunk.destinations, chunk.reduced

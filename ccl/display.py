@@ -5,8 +5,6 @@ that returns its MIME bundle, or None where it does not know the noun. `widgets`
 noun shows its `repr`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from importlib.metadata import entry_points

@@ -4,8 +4,6 @@ A text is one sentence: where, what, the value with its unit, what would be righ
 that is raised is a bug and is shown and logged as one.
 """
 
-from __future__ import annotations
-
 
 class CclError(Exception):
     """The root: whoever shows errors to a user catches this and nothing else."""

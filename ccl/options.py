@@ -1,7 +1,5 @@
 """Options of a formulation or a format: one dataclass drives the form, the flags and the checks."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import typing

@@ -48,6 +48,22 @@ A schedule on the reversed topology, whose switches have `copies` and `reduces` 
 backwards: a multicast becomes a sum of the same links, whose epoch is that of its longest send.
 To be valid backwards, every destination of a multicast may use it only when all of them could.
 
+What a send of a reduced chunk carries (`Send.terms` names it). A device keeps of such a chunk
+*values*, sums of contributions of some ranks: at first its own contribution, then each value that
+arrives, as it came. A send carries the sum of values that have no contribution twice
+(`choose_values`):
+
+* with terms, of those that make up just these ranks; a device that does not reduce holds them as
+  one value, and passes that on;
+* without, of as many as there are, the largest first and each that shares nothing with those taken
+  before. Where no send of a chunk has terms, that is all that has been added up at its sender, and
+  a device takes in only what it can add to that.
+
+A device that does not copy has the values no more that it sent. A destination is served when the
+values that it keeps make up all contributions. Of what leaves a device that cannot store, each send
+carries values that came for its epoch (`share_values`). Sends of a multicast have the same terms or
+all none; those of a sum on the path have none in common.
+
 So times are exact and no latency is ever dropped; a formulation that wants to count a short
 latency as nothing makes its epochs longer by it.
 
@@ -65,9 +81,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import total_ordering
 from itertools import pairwise
 
 import numpy as np
@@ -78,9 +95,13 @@ from ccl.symmetry import Symmetry
 from ccl.topology import Topology
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@total_ordering
+@dataclass(frozen=True, slots=True)
 class Send:
     """One chunk, or a fraction of one, sent from a device to another in an epoch.
+
+    Sends are in the order of their fields, one without terms first. Sets are in none of their own,
+    so that of their ranks, the least first, takes its place.
 
     Parameters
     ----------
@@ -108,6 +129,9 @@ class Send:
     fraction
         How much of the chunk, in (0, 1]. Less than 1 only for a chunk with one destination
         that is not reduced: parts of it are then amounts, as in a fluid flow.
+    terms
+        Ranks whose contributions it carries, of a reduced chunk alone. None for all that has been
+        added up at its source (above).
     """
 
     epoch: int
@@ -116,6 +140,7 @@ class Send:
     dst: str
     via: tuple[str, ...] = ()
     fraction: float = 1.0
+    terms: frozenset[int] | None = None
 
     @property
     def hops(self) -> tuple[tuple[str, str], ...]:
@@ -123,8 +148,109 @@ class Send:
         stops = (self.src, *self.via, self.dst)
         return tuple(pairwise(stops))
 
+    def __lt__(self, other: object) -> bool:
+        """Whether it comes first in the order of the fields."""
+        if not isinstance(other, Send):
+            return NotImplemented
+        return self._key() < other._key()
+
+    def _key(self) -> tuple[object, ...]:
+        ranks = () if self.terms is None else tuple(sorted(self.terms))
+        return self.epoch, self.chunk, self.src, self.dst, self.via, self.fraction, ranks
+
     def __str__(self) -> str:
-        return f"chunk {self.chunk} {'->'.join((self.src, *self.via, self.dst))}"
+        what = f"chunk {self.chunk}"
+        if self.terms is not None:
+            ranks = "rank" if len(self.terms) == 1 else "ranks"
+            what += f" ({ranks} {', '.join(map(str, sorted(self.terms)))})"
+        return f"{what} {'->'.join((self.src, *self.via, self.dst))}"
+
+
+def bits_of(ranks: Iterable[int]) -> int:
+    """Return a set of ranks as the bits of a number."""
+    bits = 0
+    for rank in ranks:
+        bits |= 1 << rank
+    return bits
+
+
+def ranks_of(bits: int) -> list[int]:
+    """Return the set of ranks that the bits of a number are, the least first."""
+    return [rank for rank in range(bits.bit_length()) if bits >> rank & 1]
+
+
+def choose_values(values: Sequence[int], terms: int | None, *, adds: bool) -> list[int] | None:
+    """Return the places of the values whose sum a send carries, or None if there are none.
+
+    The largest come first, of those the earliest. Where the parts of sums are sums themselves, as
+    in trees, this finds what there is to be found.
+
+    Parameters
+    ----------
+    values
+        Those at its source as bits, in the order in which they came.
+    terms
+        The contributions that it is to carry as bits; None for all that can be added up.
+    adds
+        Whether its source reduces.
+    """
+    taken: list[int] = []
+    total = 0
+    for place in sorted(range(len(values)), key=lambda place: -values[place].bit_count()):
+        value = values[place]
+        if not value & total and (terms is None or not value & ~terms):
+            taken.append(place)
+            total |= value
+    if not total or (terms is not None and total != terms) or (len(taken) > 1 and not adds):
+        return None
+    return taken
+
+
+def share_values(
+    came: Sequence[int], terms: Sequence[int | None], *, copies: bool, adds: bool
+) -> list[list[int]] | None:
+    """Return for each send that leaves a device that cannot store the places of what it carries.
+
+    Each value that came leaves the device, once unless it copies. Sends without terms carry what no
+    other does, each a value or one all of them; where that is nothing, copies of all.
+
+    Parameters
+    ----------
+    came
+        Values that came for the epoch as bits, in order of arrival.
+    terms
+        Of each send that leaves the contributions as bits, or None.
+    copies, adds
+        Whether the device copies and reduces.
+
+    Returns
+    -------
+    None where what came and what leaves do not agree.
+    """
+    left = list(range(len(came)))
+    carried: list[list[int]] = [[] for _ in terms]
+    for i, named in enumerate(terms):
+        if named is None:
+            continue
+        able = range(len(came)) if copies else left
+        chosen = choose_values([came[place] for place in able], named, adds=adds)
+        if chosen is None:
+            return None
+        carried[i] = [able[place] for place in chosen]
+        left = [place for place in left if place not in carried[i]]
+    rest = left or (list(range(len(came))) if copies else [])
+    others = [i for i, named in enumerate(terms) if named is None]
+    if not others:
+        return None if left else carried
+    if len(others) == len(rest) and not (copies and adds):
+        shares = [[place] for place in rest]
+    elif rest and (len(rest) == 1 or adds) and (len(others) == 1 or copies):
+        shares = [rest] * len(others)
+    else:
+        return None
+    for i, share in zip(others, shares, strict=True):
+        carried[i] = share
+    return carried
 
 
 @dataclass(frozen=True)
@@ -147,7 +273,7 @@ class Schedule:
     Raises
     ------
     ProblemError
-        If the epoch duration or an epoch or fraction is out of range.
+        If the epoch duration or an epoch or fraction is out of range, or terms are empty.
     """
 
     sends: tuple[Send, ...]
@@ -170,6 +296,11 @@ class Schedule:
             if not 0 < send.fraction <= 1:
                 raise ProblemError(
                     f"{send} sends the fraction {send.fraction}; give more than 0, at most 1"
+                )
+            if send.terms is not None and not send.terms:
+                raise ProblemError(
+                    f"{send} in epoch {send.epoch} has terms of no rank; name one or more, or "
+                    "leave them out"
                 )
 
     @property

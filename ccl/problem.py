@@ -180,16 +180,21 @@ class Problem:
         return seen
 
     def cut_into(self, chunks: int | None) -> Problem:
-        """Return the problem that a plan of so many chunks answers: itself, or cut evenly further.
+        """Return the problem that a plan of so many chunks answers: itself, or cut evenly.
 
         Parameters
         ----------
         chunks
-            In all, as `Schedule.chunks` has them; None, or what is no multiple of those that there
-            are, leaves it as it is.
+            In all, as `Schedule.chunks` has them. Chunks that are all alike, as those of an
+            all-reduce, are cut into any number; others into a multiple of those that there are, and
+            None, or what is none, leaves them as they are.
         """
         have = len(self.collective.chunks)
-        if chunks is None or chunks == have or chunks % have:
+        if chunks is None or chunks == have:
+            return self
+        if self.collective.alike:
+            return replace(self, collective=self.collective.recut(chunks))
+        if chunks % have:
             return self
         return replace(self, collective=self.collective.cut(chunks // have))
 

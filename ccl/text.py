@@ -1,7 +1,5 @@
 """Text for people: quantities in three digits with a unit, counts, lists, sentences."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Decimal
@@ -97,8 +95,11 @@ def gigabits(gigabytes: float) -> str:
 
 
 def count(number: int, what: str, many: str = "") -> str:
-    """Write ``1 GPU``, ``16 GPUs``, ``4 switches``."""
-    return f"{number:,} {what if number == 1 else many or what + 's'}"
+    """Write ``1 GPU``, ``16 GPUs``, ``4 switches``, ``2 memories``."""
+    if number != 1:
+        what = many or (f"{what[:-1]}ies" if what.endswith("ory") else what)
+        what += "" if what.endswith("ies") or many else "es" if what.endswith("tch") else "s"
+    return f"{number:,} {what}"
 
 
 def ordinal(number: int) -> str:

@@ -19,8 +19,6 @@ Of several that are there at the same moment an arrival counts first, then the l
 Metrics of a replay: bandwidths as nccl-tests prints them, use of links, critical path.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -39,6 +37,9 @@ Ends = tuple[str, str]
 
 After = tuple[tuple[int, ...], ...]
 """For each transfer the places of those that brought what it carries."""
+
+Terms = tuple[frozenset[int] | None, ...]
+"""For each transfer the ranks whose contributions it carries, None where nothing says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +100,9 @@ class Timeline:
         what was there from the start, several where it waits for the parts of a sum or of a
         chunk. Where it takes bytes on at once (`Send.via`), the crossings that they come from.
         Empty for transfers that no replay has put together.
+    terms
+        What each transfer carries of a chunk of which sends name their terms (`ccl.plans.Send`),
+        None for one of other chunks. Empty where there is no such chunk.
     """
 
     transfers: tuple[Transfer, ...]
@@ -107,6 +111,7 @@ class Timeline:
     images: int = 1
     orbits: Mapping[Ends, Ends] = field(default_factory=dict)
     after: After = field(default=(), repr=False)
+    terms: Terms = field(default=(), repr=False)
 
     def place(self, src: str, dst: str) -> Ends:
         """Return the ends of the link that stands for a link: of its own, without symmetry."""

@@ -12,8 +12,6 @@ time as its busiest link or shared limit: bytes over bandwidth. Latencies and th
 trees are paid once.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import defaultdict
@@ -127,7 +125,7 @@ class Route:
     share: Fraction
     links: tuple[int, ...]
     after: tuple[tuple[int, ...], ...]
-    steps: tuple[int, ...]
+    steps: tuple[float, ...]
 
 
 def routes(problem: Problem, forest: Forest) -> Iterator[Route]:

@@ -24,8 +24,7 @@ from designer.server.guard import ALIVE, Names, address, bound, names
 from designer.server.reading import Apart
 from designer.server.server import run
 from designer.server.sessions import protect
-from designer.shell import ids
-from designer.shell.markup import Extra, note
+from designer.shell import ids, ui
 from designer.views.catalog.catalog_view import CatalogView, answering, keeping
 from designer.views.compare import callbacks
 from designer.views.compare.running import Comparisons
@@ -84,7 +83,7 @@ SENT = 32
 
 
 HOME_CLUSTER = "ndv2:hosts=2"
-"""What opens when nothing is asked for: two hosts, one thin network, a clear bottleneck."""
+"""What opens where no cluster is requested: two hosts, one thin network, a clear bottleneck."""
 
 PAGE = """<!doctype html>
 <html lang="en">
@@ -105,7 +104,7 @@ def create_app(
     studies: Studies | None = None,
     known: Names | None = None,
     sweeps: Sequence[Path] = (),
-    holdings: CatalogView | None = None,
+    catalog_view: CatalogView | None = None,
     apart: Apart | None = None,
 ) -> Dash:
     """Return the application.
@@ -121,7 +120,7 @@ def create_app(
         Names under which browsers may ask for it; by default those of loopback, with any port.
     sweeps
         Folders of sweeps whose rows are shown.
-    holdings
+    catalog_view
         What the catalog holds that is shown, None without one.
     apart
         Where files of others are read; by default in processes of their own.
@@ -138,12 +137,13 @@ def create_app(
         index_string=PAGE,
         on_error=_bug,
         suppress_callback_exceptions=True,
+        prevent_initial_callbacks=True,  # what an event changes waits for the event
         health_endpoint=ALIVE,
         hooks={"request_pre": "(question) => window.topoloomShorten(question)"},
     )
     shown = drawing or drawing_of(open_cluster(HOME_CLUSTER))
     apart = apart or Apart()
-    extra = _views(app, sweeps, holdings, apart=apart)
+    extra = _views(app, sweeps, catalog_view, apart=apart)
     app.layout = page(shown, chosen=drawing is not None, extra=extra)
     _wire(
         app,
@@ -267,16 +267,16 @@ def _places(offer: Offer, ends: ExitStack) -> dict[str, Any]:
     }
     places["apart"].warm()
     if offer.catalog is not None:
-        places["holdings"] = CatalogView(offer.catalog)
+        places["catalog_view"] = CatalogView(offer.catalog)
     for each in places.values():
         ends.callback(each.close)
     return places
 
 
 def _views(
-    app: Dash, sweeps: Sequence[Path], holdings: CatalogView | None, *, apart: Apart
-) -> list[Extra]:
-    """Wire and return the views that somebody asked for; reading Parquet takes a while to load."""
+    app: Dash, sweeps: Sequence[Path], catalog_view: CatalogView | None, *, apart: Apart
+) -> list[ui.Extra]:
+    """Wire and return the views that were requested; reading Parquet takes a while to load."""
     views = []
     if sweeps:
         from designer.views.sweeps.view import Shelf  # noqa: PLC0415
@@ -286,11 +286,11 @@ def _views(
         shelf = Shelf(sweeps)
         register_sweeps(app, shelf)
         views.append(view_of_sweeps(shelf.names))
-    if holdings is not None:
+    if catalog_view is not None:
         from designer.views.catalog.view import register as register_stored  # noqa: PLC0415
         from designer.views.catalog.view import view as view_of_catalog  # noqa: PLC0415
 
-        register_stored(app, holdings, apart)
+        register_stored(app, catalog_view, apart)
         views.append(view_of_catalog())
     return views
 
@@ -298,10 +298,10 @@ def _views(
 def _bug(error: Exception) -> None:
     """Show and log what is not an error of the user's: a bug, and the page stays up."""
     if isinstance(error, CclError):  # what the page offers brings none, so it is of another version
-        set_props(ids.NOTES, {"sendNotifications": note(str(error))})
+        set_props(ids.NOTES, {"sendNotifications": ui.note(str(error))})
         return
     log.error("a callback failed", exc_info=error)
     # What the error says may be of the machine; who runs the server has it in the log.
     kind = type(error).__name__
     sentence = f"this is a bug in Topoloom, nothing is lost ({kind}; the server's log says more)"
-    set_props(ids.NOTES, {"sendNotifications": note(sentence, title="Internal error")})
+    set_props(ids.NOTES, {"sendNotifications": ui.note(sentence, title="Internal error")})

@@ -31,7 +31,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 import psutil
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from designer.shell.request import Request
 
 MOST_AT_ONCE = 4
-"""Solves at once unless more are asked for: with each more, all of them may take less memory."""
+"""Solves at once unless more are requested: with each more, all of them may take less memory."""
 
 MOST_WAITING = 50
 """Solves that wait for their turn."""
@@ -173,48 +173,114 @@ ABANDONED = 150.0
 """Seconds without a question after which nobody waits; a hidden tab asks once a minute."""
 
 
-class Watched(Protocol):
-    """A job with what it has said so far."""
+@dataclass
+class Watched(ABC):
+    """A job with what it has said so far.
 
-    outcome: Future[None]
+    Parameters
+    ----------
+    starts
+        Begins it.
+    question
+        Kept beside it for the page.
+    """
+
+    starts: Callable[[], Any]
+    question: Any
+    job: Any = None
+    begin: float = field(default_factory=time.monotonic)
+    end: float | None = None
+    cancelled: bool = False
+    requested: float = field(default_factory=time.monotonic)
+    outcome: Future[None] = field(default_factory=Future)
 
     def go(self) -> None:
         """Begin; it is its turn."""
+        self.job = self.starts()
+        self.begin = time.monotonic()
 
     def follow(self) -> None:
         """Read what it says until it ends; run by a thread of its own."""
+        try:
+            self.read()
+        finally:
+            self.end = time.monotonic()
+
+    def read(self) -> None:
+        """Keep all that it says."""
+        for said in self.job:
+            self.take(said)
+
+    @abstractmethod
+    def take(self, said: Any) -> None:
+        """Keep what it says."""
 
     def stop(self) -> None:
         """End it now, whether it has begun or not; what there is stays."""
+        self.cancelled = True
+        if self.job is None:
+            self.end = time.monotonic()
+        else:
+            self.job.cancel()
+
+    @property
+    def seconds(self) -> float:
+        """Since it began, until it ended."""
+        return (self.end or time.monotonic()) - self.begin
+
+    def ask(self) -> bool:
+        """Note that somebody asks; return whether it goes on, or raise what has ended it."""
+        self.requested = time.monotonic()
+        done = self.outcome.done()
+        if done and not self.cancelled:
+            self.outcome.result()
+        return not done
 
 
 W = TypeVar("W", bound=Watched)
 
 
-class JobRegistry(ABC, Generic[W]):
+class JobRegistry(Generic[W]):
     """The jobs of all pages of one application, by key.
 
     Parameters
     ----------
-    what
-        What they are, such as ``solve``.
-    most
-        How many may run at once.
-    waiting
-        How many may wait for their turn.
+    start
+        Starts a job.
+    limits
+        How many run and wait, and the memory that each may take.
     abandoned
         Seconds without a question after which a job is ended.
     """
 
-    def __init__(self, what: str, *, most: int, waiting: int, abandoned: float) -> None:
+    what: ClassVar[str]
+    """What the jobs are, such as ``solve``."""
+
+    stored: ClassVar[int | None] = None
+    """Finished ones of all pages that can still be looked at; None drops what nobody asks about."""
+
+    def __init__(
+        self,
+        start: Callable[..., Any],
+        limits: Limits | None = None,
+        *,
+        abandoned: float = ABANDONED,
+    ) -> None:
+        self.limits = limits or Limits()
+        self._start = start
         self._abandoned = abandoned
         self._watches: dict[str, W] = {}
-        self._line = Line(what, most=most, waiting=waiting)
+        self._line = Line(self.what, most=self.most, waiting=self.limits.waiting)
         # A job that ends at once lets the next one begin while this one's is being begun.
         self._lock = threading.RLock()
-        self._pool = ThreadPoolExecutor(most + 1, thread_name_prefix=type(self).__name__)
+        self._pool = ThreadPoolExecutor(self.most + 1, thread_name_prefix=type(self).__name__)
         self._closed = threading.Event()
         self._sweeper: Future[None] | None = None
+
+    @property
+    def most(self) -> int:
+        """How many may run at once."""
+        return self.limits.comparisons
 
     def _add(self, watch: W, owner: str) -> str:
         """Begin a job, or let it wait for its turn, and return its key.
@@ -269,7 +335,7 @@ class JobRegistry(ABC, Generic[W]):
         return watch is not None and not watch.outcome.done()
 
     def cancel(self, key: str | None) -> None:
-        """End a job now; what it has found stays until it is asked for."""
+        """End a job now; what it has found stays until it is requested."""
         with self._lock:
             watch = self._watches.get(key or "")
             if watch is None or watch.outcome.done():
@@ -279,9 +345,23 @@ class JobRegistry(ABC, Generic[W]):
                 watch.outcome.cancel()
         watch.stop()
 
-    @abstractmethod
     def sweep(self) -> None:
-        """End and drop what nobody asks about."""
+        """End what nobody asks about; drop it, or the oldest of what has ended."""
+        now = time.monotonic()
+        ended = []
+        for key, watch in list(self._watches.items()):
+            if watch.outcome.done() and self.stored is not None:
+                ended.append((watch.requested, key))
+            elif now - watch.requested > self._abandoned:
+                self.cancel(key)
+                if self.stored is None:
+                    self._drop(key)
+        for _, key in sorted(ended)[: -(self.stored or 1)]:
+            self._drop(key)
+
+    def _drop(self, key: str) -> None:
+        with self._lock:
+            self._watches.pop(key, None)
 
     def close(self) -> None:
         """End every job; called once, when the server stops."""
@@ -354,7 +434,7 @@ class JobState:
     message
         What it does now.
     found
-        How many plans were better than all before, so that news can be told from old.
+        How many plans were better than all before, which distinguishes news from old.
     best
         The final result, or the best one so far.
     cancelled
@@ -375,55 +455,29 @@ class JobState:
 
 
 @dataclass
-class Watch:
-    """One solve with what it has said so far.
+class Watch(Watched):
+    """One solve with what it has said so far."""
 
-    Parameters
-    ----------
-    starts
-        Begins it.
-    question
-        Kept beside it for the page.
-    """
-
-    starts: Callable[[], Job]
-    question: Any
-    job: Job | None = None
-    begin: float = field(default_factory=time.monotonic)
-    end: float | None = None
     points: list[Point] = field(default_factory=list)
     heard: float = field(default_factory=time.monotonic)
     message: str = "starting"
     found: int = 0
     best: Result | None = None
-    cancelled: bool = False
-    asked: float = field(default_factory=time.monotonic)
-    outcome: Future[None] = field(default_factory=Future)
 
-    def go(self) -> None:
-        """Begin it; it is its turn."""
-        self.job = self.starts()
-        self.begin = self.heard = time.monotonic()
-
-    def follow(self) -> None:
-        """Read the reports until the solve ends; run by a thread of its own."""
-        assert self.job is not None
-        try:
-            for report in self.job:
-                self._take(report)
-            if not self.cancelled or self.job.best is not None:
-                self._end(self.job.result())
-        finally:
-            self.end = time.monotonic()
-
-    def _take(self, report: Report) -> None:
+    def take(self, said: Report) -> None:
+        """Keep a report."""
         self.heard = time.monotonic()
-        self.points.append((round(report.seconds, 3), report.incumbent, report.bound))
-        self.message = report.message or self.message
-        if report.result is not None:
-            self.best, self.found = report.result, self.found + 1
+        self.points.append((round(said.seconds, 3), said.incumbent, said.bound))
+        self.message = said.message or self.message
+        if said.result is not None:
+            self.best, self.found = said.result, self.found + 1
 
-    def _end(self, final: Result) -> None:
+    def read(self) -> None:
+        """Keep all reports and the final result, if there is one although it was cancelled."""
+        super().read()
+        if self.cancelled and self.job.best is None:
+            return
+        final: Result = self.job.result()
         if self.best is None or final.plan != self.best.plan:
             self.found += 1
         self.best = final
@@ -432,31 +486,24 @@ class Watch:
 
     def stop(self) -> None:
         """End the solve now; its best plan so far stays."""
-        self.cancelled = True
         self.message = "cancelled"
-        if self.job is None:
-            self.end = time.monotonic()
-        else:
-            self.job.cancel()
+        super().stop()
 
     def state(self, place: int) -> JobState:
-        """Return where it stands, its place in line told; raise what the solve raised.
+        """Return where it stands, its place in line included; raise what the solve raised.
 
         Raises
         ------
         CclError
             If the solve ended without a plan.
         """
-        self.asked = time.monotonic()
-        done = self.outcome.done()
-        if done and not self.cancelled:
-            self.outcome.result()
+        running = self.ask()
         waiting = f"waiting, {ordinal(place)} in line"
         return JobState(
-            running=not done,
-            seconds=(self.end or time.monotonic()) - self.begin,
+            running=running,
+            seconds=self.seconds,
             points=thinned(self.points),
-            clock=self._clock(done=done),
+            clock=self._clock(done=not running),
             message=waiting if place and self.job is None else self.message,
             found=self.found,
             best=self.best,
@@ -471,30 +518,14 @@ class Watch:
 
 
 class Jobs(JobRegistry[Watch]):
-    """The solves of all pages of one application, by key.
+    """The solves of all pages of one application, by key; `start` is as `formulations.start`."""
 
-    Parameters
-    ----------
-    start
-        Starts a solve as `formulations.start` does.
-    limits
-        How many run and wait, and the memory that each may take.
-    abandoned
-        Seconds without a question after which a solve is ended.
-    """
+    what = "solve"
 
-    def __init__(
-        self,
-        start: Callable[..., Job],
-        limits: Limits | None = None,
-        *,
-        abandoned: float = ABANDONED,
-    ) -> None:
-        self.limits = limits or Limits()
-        super().__init__(
-            "solve", most=self.limits.solves, waiting=self.limits.waiting, abandoned=abandoned
-        )
-        self._start = start
+    @property
+    def most(self) -> int:
+        """How many may run at once."""
+        return self.limits.solves
 
     def start(
         self, problem: Problem, request: Request, *, question: Any = None, owner: str = ""
@@ -516,7 +547,7 @@ class Jobs(JobRegistry[Watch]):
             If as many solves wait as may, or the options are not right.
         """
 
-        def begin() -> Job:
+        def begin() -> Any:
             return self._start(
                 problem,
                 request.formulation,
@@ -531,7 +562,7 @@ class Jobs(JobRegistry[Watch]):
     def state(self, key: str) -> JobState | None:
         """Return where a solve stands, or None if there is none with this key.
 
-        The end can be asked for again, since an answer may get lost on its way to the page.
+        The end can be requested again, since an answer may get lost on its way to the page.
 
         Raises
         ------
@@ -545,12 +576,3 @@ class Jobs(JobRegistry[Watch]):
         """Return what was kept beside a solve, or None."""
         watch = self._watches.get(key)
         return None if watch is None else watch.question
-
-    def sweep(self) -> None:
-        """End and drop every solve that nobody has asked about for long."""
-        now = time.monotonic()
-        for key, watch in list(self._watches.items()):
-            if now - watch.asked > self._abandoned:
-                self.cancel(key)
-                with self._lock:
-                    self._watches.pop(key, None)

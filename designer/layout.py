@@ -1,7 +1,5 @@
 """The page: header, palette, canvas or table, inspector, and what floats above them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -9,8 +7,7 @@ from typing import Any
 import dash_mantine_components as dmc
 from dash import dcc, html
 
-from designer.shell import ids
-from designer.shell.markup import DEFAULT_LINK, THEME, Extra, attributes, heading, icon, link_type
+from designer.shell import ids, ui
 from designer.views.compare import page as compare
 from designer.views.draw import edits
 from designer.views.draw.edits import palette
@@ -27,7 +24,7 @@ RIGHT_WIDTH = 336
 
 
 def page(
-    drawing: dict[str, Any], *, chosen: bool, extra: Sequence[Extra] = ()
+    drawing: dict[str, Any], *, chosen: bool, extra: Sequence[ui.Extra] = ()
 ) -> dmc.MantineProvider:
     """Return the whole page.
 
@@ -36,7 +33,7 @@ def page(
     drawing
         What the canvas shows first.
     chosen
-        Whether the user asked for this drawing; if not, the one kept in the browser comes back.
+        Whether the user chose this drawing; if not, the one kept in the browser comes back.
     extra
         Views that are not always there.
     """
@@ -57,22 +54,22 @@ def page(
             ),
             *edits.dialogs(),
         ],
-        theme=THEME,
+        theme=ui.THEME,
         defaultColorScheme="auto",
     )
 
 
 def _skips() -> html.Nav:
-    """Return the ways past the header and the palette, seen when the keyboard reaches them."""
+    """Return the links past the header and the palette, seen when the keyboard reaches them."""
     return html.Nav(
         [
-            html.A(words, href="#", className="ds-skip", **attributes(data_skip=f"{target}"))
+            html.A(words, href="#", className="ds-skip", **ui.attributes(data_skip=f"{target}"))
             for words, target in (
                 ("Skip to the drawing", "#canvas .tl"),
                 ("Skip to the schedule", "#schedule-section"),
             )
         ],
-        **attributes(aria_label="Skip"),
+        **ui.attributes(aria_label="Skip"),
     )
 
 
@@ -107,55 +104,50 @@ def _stores(drawing: dict[str, Any], *, chosen: bool) -> list[Any]:
     ]
 
 
-def _main(drawing: dict[str, Any], extra: Sequence[Extra]) -> dmc.AppShellMain:
+def _main(drawing: dict[str, Any], extra: Sequence[ui.Extra]) -> dmc.AppShellMain:
     return dmc.AppShellMain(
         className="ds-main",
-        children=html.Div(
-            [
-                dmc.VisuallyHidden(html.H1("Topoloom")),
-                _views(extra),
-                html.Div(id=ids.SKETCH_CARD, className="ds-sketch", hidden=True),
-                html.Div(
-                    TopologyCanvas(
-                        id=ids.CANVAS,
-                        drawing=drawing,
-                        cuts=[],
-                        link_preset=link_type(DEFAULT_LINK).preset(),
-                        theme="auto",
-                        height="100%",
-                    ),
-                    id="canvas-pane",
-                    className="ds-pane",
+        children=ui.div(
+            "ds-stage",
+            dmc.VisuallyHidden(html.H1("Topoloom")),
+            _views(extra),
+            html.Div(id=ids.SKETCH_CARD, className="ds-sketch", hidden=True),
+            ui.div(
+                "ds-pane",
+                TopologyCanvas(
+                    id=ids.CANVAS,
+                    drawing=drawing,
+                    cuts=[],
+                    link_preset=ui.link_type(ui.DEFAULT_LINK).preset(),
+                    theme="auto",
+                    height="100%",
                 ),
-                html.Div(
-                    html.Div(id=ids.TABLE), id="table-pane", className="ds-pane ds-table-pane"
-                ),
-                compare.pane(),
-                whatif.pane(),
-                *(each.pane for each in extra),
-            ],
+                id="canvas-pane",
+            ),
+            ui.div("ds-pane ds-table-pane", html.Div(id=ids.TABLE), id="table-pane"),
+            compare.pane(),
+            whatif.pane(),
+            *(each.pane for each in extra),
             id="stage",
-            className="ds-stage",
-            **attributes(data_view="canvas", data_extra=str(len(extra))),
+            data_view="canvas",
+            data_extra=str(len(extra)),
         ),
     )
 
 
-def _views(extra: Sequence[Extra]) -> dmc.SegmentedControl:
+def _views(extra: Sequence[ui.Extra]) -> dmc.SegmentedControl:
     """Return the choice between what the middle of the page shows."""
-    return dmc.SegmentedControl(
-        id=ids.VIEW,
-        data=[
-            {"value": "canvas", "label": "Canvas"},
-            {"value": "table", "label": "Table"},
-            {"value": "compare", "label": "Compare"},
-            {"value": "whatif", "label": "What if"},
-            *({"value": each.name, "label": each.label} for each in extra),
-        ],
-        value="canvas",
-        size="xs",
+    return ui.segments(
+        ids.VIEW,
+        "How the cluster is shown",
+        {
+            "canvas": "Canvas",
+            "table": "Table",
+            "compare": "Compare",
+            "whatif": "What if",
+            **{each.name: each.label for each in extra},
+        },
         className="ds-view",
-        **attributes(aria_label="How the cluster is shown"),
     )
 
 
@@ -163,24 +155,18 @@ def _aside() -> dmc.AppShellAside:
     return dmc.AppShellAside(
         className="ds-side ds-right",
         children=[
-            html.Section(
-                [heading("Selection"), html.Div(id=ids.INSPECTOR)],
-                **attributes(aria_label="Selection"),
-            ),
+            ui.headed("Selection", html.Div(id=ids.INSPECTOR)),
             overlays.paths_section(),
             *live_card.sections(),
             _schedule(),
             overlays.tree_section(),
-            html.Section(
-                [heading("Lower bounds"), html.Div(id=ids.BOUNDS)],
-                **attributes(aria_label="Lower bounds"),
-            ),
+            ui.headed("Lower bounds", html.Div(id=ids.BOUNDS)),
             live_card.alike_section(),
             html.Section(
                 results.link_load(),
                 id=ids.LOAD_BOX,
                 hidden=True,
-                **attributes(aria_label="Link load"),
+                **ui.attributes(aria_label="Link load"),
             ),
         ],
     )
@@ -188,25 +174,16 @@ def _aside() -> dmc.AppShellAside:
 
 def _schedule() -> html.Section:
     """Return what is to be solved, how a solve goes, and what it has found."""
-    mathematics = dmc.Button(
-        "About",
-        id=ids.MATHEMATICS_OPEN,
-        leftSection=icon("formula"),
-        size="compact-xs",
-        variant="subtle",
-        color="gray",
-    )
-    return html.Section(
-        [
-            heading("Schedule", mathematics),
-            html.Div(id=ids.TROUBLE, role="alert"),
-            html.Div(id=ids.FAULT, role="alert"),
-            html.Div(plan_card(), id=ids.PLAN_BOX),
-            html.Div(solve_card.solve_card(), id=ids.SOLVE_BOX, hidden=True),
-            html.Div(id=ids.SCHEDULE),
-        ],
+    mathematics = ui.quiet("About", ids.MATHEMATICS_OPEN, "formula")
+    return ui.section(
+        "Schedule",
+        ui.heading("Schedule", mathematics),
+        html.Div(id=ids.TROUBLE, role="alert"),
+        html.Div(id=ids.FAULT, role="alert"),
+        html.Div(plan_card(), id=ids.PLAN_BOX),
+        html.Div(solve_card.solve_card(), id=ids.SOLVE_BOX, hidden=True),
+        html.Div(id=ids.SCHEDULE),
         id="schedule-section",
         tabIndex=-1,
         className="ds-schedule",
-        **attributes(aria_label="Schedule"),
     )

@@ -5,8 +5,6 @@ A reference that means nothing here, since the server has begun anew or had no r
 205 Reset Content: the page stores it again and repeats the question (`assets/server.js`).
 """
 
-from __future__ import annotations
-
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -64,7 +62,7 @@ def topology_of(value: Mapping[str, Any]) -> Topology:
     Raises
     ------
     CclError
-        If it is none.
+        If it is malformed.
     """
     return once(topology_from_json, value)
 
@@ -75,7 +73,7 @@ def result_of(value: Mapping[str, Any]) -> Result:
     Raises
     ------
     CclError
-        If it is none.
+        If it is malformed.
     """
     return once(result_from_json, value)
 

@@ -7,19 +7,15 @@
 >>> problem = Problem(open_cluster("dgx-1v"), all_gather(8, 1e6))
 >>> solve(problem).makespan  # doctest: +SKIP
 
-Importing this package loads no solver; a formulation loads its own when it runs.
+Importing this package loads nothing, so that a process can be begun before what it is begun for;
+a formulation loads its solver when it runs.
 """
-
-from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ccl.options import OptionField, option_fields
-from formulations.core.registry import Formulation, available, formulation
-from formulations.solving.api import DEFAULT, measure, solve, start
-
 if TYPE_CHECKING:
+    from ccl.options import OptionField, option_fields
     from formulations.analyses.chunk_counts import pareto, sweep_counts
     from formulations.analyses.comparison import compare, start_comparison
     from formulations.analyses.expansion.front import cost_front
@@ -31,19 +27,21 @@ if TYPE_CHECKING:
     from formulations.bounds import lower_bounds, quick_bounds
     from formulations.campaigns.sweeps.running import sweep
     from formulations.core.preparing import prepare_searches
-    from formulations.core.registry import Speed
+    from formulations.core.registry import Formulation, Speed, available, formulation
     from formulations.core.run import Progress
     from formulations.core.weighted_objectives import prioritised
     from formulations.engines.taccl.sketching import default_sketch
     from formulations.jobs.child import (
         Child,
         ResourceLimits,
+        begun_ahead,
         end_tree,
         leave,
         memory_each,
         until_abandoned,
     )
     from formulations.jobs.solve_job import SolveJob, ended
+    from formulations.solving.api import DEFAULT, measure, solve, start
 
 __all__ = [
     "DEFAULT",
@@ -55,6 +53,7 @@ __all__ = [
     "SolveJob",
     "Speed",
     "available",
+    "begun_ahead",
     "cheapest_upgrade",
     "compare",
     "cost_front",
@@ -86,39 +85,35 @@ __all__ = [
 ]
 
 _LATER = {
-    "Child": "formulations.jobs.child",
-    "Progress": "formulations.core.run",
-    "ResourceLimits": "formulations.jobs.child",
-    "SolveJob": "formulations.jobs.solve_job",
-    "Speed": "formulations.core.registry",
-    "cheapest_upgrade": "formulations.analyses.expansion.upgrade",
-    "compare": "formulations.analyses.comparison",
-    "cost_front": "formulations.analyses.expansion.front",
-    "default_sketch": "formulations.engines.taccl.sketching",
-    "end_tree": "formulations.jobs.child",
-    "ended": "formulations.jobs.solve_job",
-    "explain": "formulations.analyses.explanation",
-    "failures": "formulations.analyses.failures.study",
-    "leave": "formulations.jobs.child",
-    "lower_bounds": "formulations.bounds",
-    "memory_each": "formulations.jobs.child",
-    "pareto": "formulations.analyses.chunk_counts",
-    "prepare_searches": "formulations.core.preparing",
-    "prices": "formulations.analyses.explanation",
-    "prioritised": "formulations.core.weighted_objectives",
-    "quick_bounds": "formulations.bounds",
-    "rate_curve": "formulations.analyses.sensitivity.curve",
-    "sensitivity": "formulations.analyses.sensitivity.sensitivity",
-    "start_comparison": "formulations.analyses.comparison",
-    "stragglers": "formulations.analyses.failures.study",
-    "sweep": "formulations.campaigns.sweeps.running",
-    "sweep_counts": "formulations.analyses.chunk_counts",
-    "until_abandoned": "formulations.jobs.child",
+    name: module
+    for module, names in {
+        "ccl.options": "OptionField option_fields",
+        "formulations.analyses.chunk_counts": "pareto sweep_counts",
+        "formulations.analyses.comparison": "compare start_comparison",
+        "formulations.analyses.expansion.front": "cost_front",
+        "formulations.analyses.expansion.upgrade": "cheapest_upgrade",
+        "formulations.analyses.explanation": "explain prices",
+        "formulations.analyses.failures.study": "failures stragglers",
+        "formulations.analyses.sensitivity.curve": "rate_curve",
+        "formulations.analyses.sensitivity.sensitivity": "sensitivity",
+        "formulations.bounds": "lower_bounds quick_bounds",
+        "formulations.campaigns.sweeps.running": "sweep",
+        "formulations.core.preparing": "prepare_searches",
+        "formulations.core.registry": "Formulation Speed available formulation",
+        "formulations.core.run": "Progress",
+        "formulations.core.weighted_objectives": "prioritised",
+        "formulations.engines.taccl.sketching": "default_sketch",
+        "formulations.jobs.child": "Child ResourceLimits begun_ahead end_tree leave "
+        "memory_each until_abandoned",
+        "formulations.jobs.solve_job": "SolveJob ended",
+        "formulations.solving.api": "DEFAULT measure solve start",
+    }.items()
+    for name in names.split()
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Return what needs `solve` itself, once it is there."""
+    """Return what is requested, loaded now."""
     if name in _LATER:
         return getattr(import_module(_LATER[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

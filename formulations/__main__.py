@@ -1,18 +1,16 @@
 """Child process of a solve: it answers the one request of `formulations.jobs.solve_job`."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time
-from collections.abc import Mapping
 from typing import IO, Any
 
+import formulations.bounds  # noqa: F401  every solve begins with them
 from ccl.errors import CclError
 from ccl.plans import Schedule
 from ccl.serialization.topoloom import plan_from_json, problem_from_json
 from formulations.core.run import Progress
-from formulations.jobs.child import PAUSE, leave, until_abandoned
+from formulations.jobs.child import Speaker, error_event, leave, until_abandoned
 from formulations.jobs.solve_job import Sender
 from formulations.solving.api import solve
 
@@ -22,10 +20,16 @@ LEAST = 0.75
 
 def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     """Answer the one request that `requests` holds; the body of the child process."""
-    request = json.loads(requests.readline())
+    line = requests.readline()
+    if not line:
+        return  # it was begun ahead, and there is nothing to be solved
+    request = json.loads(line)
     threading.Thread(target=until_abandoned, args=(requests,), daemon=True).start()
     problem = problem_from_json(request["problem"])
-    speak = _Speaker(answers, Sender(problem))
+    speak, results = Speaker(answers), Sender(problem)
+
+    def progress(news: Progress) -> None:
+        speak.report(news, None if news.result is None else results.text(news.result))
 
     try:
         begin_with = request["begin_with"]
@@ -36,13 +40,13 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
             time_limit=_left(request["time_limit"], asked_at=request["asked_at"]),
             gap=request["gap"],
             solver=request["solver"],
-            progress=speak.progress,
+            progress=progress,
             begin_with=None if begin_with is None else _schedule(begin_with),
         )
     except CclError as error:
-        speak.line({"event": "error", "kind": type(error).__name__, "message": str(error)})
+        speak.line(error_event(error))
     else:
-        speak.line({"event": "result", "result": speak.results.text(result)})
+        speak.line({"event": "result", "result": results.text(result)})
 
 
 def _left(time_limit: float | None, *, asked_at: float) -> float | None:
@@ -56,35 +60,6 @@ def _schedule(value: Any) -> Schedule:
     plan = plan_from_json(value)
     assert isinstance(plan, Schedule)
     return plan
-
-
-class _Speaker:
-    """Writes lines, not too many of those that carry no plan."""
-
-    def __init__(self, answers: IO[bytes], results: Sender) -> None:
-        self.answers, self.results = answers, results
-        self.last, self.said = 0.0, ""
-
-    def progress(self, news: Progress) -> None:
-        now = time.monotonic()
-        stale = news.message == self.said and now - self.last < PAUSE
-        if news.result is None and stale:
-            return
-        self.last, self.said = now, news.message
-        self.line(
-            {
-                "event": "progress",
-                "seconds": news.seconds,
-                "incumbent": news.incumbent,
-                "bound": news.bound,
-                "message": news.message,
-                "result": None if news.result is None else self.results.text(news.result),
-            }
-        )
-
-    def line(self, event: Mapping[str, Any]) -> None:
-        self.answers.write(json.dumps(event).encode() + b"\n")
-        self.answers.flush()
 
 
 if __name__ == "__main__":

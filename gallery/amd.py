@@ -1,9 +1,7 @@
 """Servers with AMD GPUs; per link figures are GB/s in one direction."""
 
-from __future__ import annotations
-
 from ccl.topology import Device, Link, Topology, device
-from gallery.build import Fabric, Wire, check, clique, count_of, make_gpus, network, star, topology
+from gallery.build import Fabric, Wire, check, clique, count_of, gpu_hosts, network, star, topology
 from gallery.declared import hosts_and_places, interchange, moved
 from gallery.entry import Entry, Figure
 
@@ -29,12 +27,8 @@ def mi250(
     devices, links, boxes = _mi250_boxes(hosts, alpha)
     port = Wire(bandwidth=network_bandwidth, alpha=network_alpha, medium="InfiniBand")
     joined = network(boxes, port, fabric="flat", copies=copies)
-    return topology(
-        count_of(hosts, "MI250"),
-        [*devices, *joined[0]],
-        [*links, *joined[1]],
-        declared=[interchange(boxes, *(moved(boxes[0], _turned(16, bits)) for bits in (3, 8)))],
-    )
+    declared = [interchange(boxes, *(moved(boxes[0], _turned(16, bits)) for bits in (3, 8)))]
+    return topology(count_of(hosts, "MI250"), devices, links, joined, declared=declared)
 
 
 def amd_te_ccl(
@@ -76,21 +70,11 @@ def mi300x(
     check("hosts of HGX MI300X", hosts, least=1, most=2048)
     wire = Wire(bandwidth=48.0 if achieved else 64.0, alpha=alpha, medium="Infinity Fabric")
     port = Wire(bandwidth=50.0, alpha=network_alpha, medium="400 Gb/s network")
-    devices: list[Device] = []
-    links: list[Link] = []
-    boxes: list[list[str]] = []
-    for host in range(hosts):
-        gpus = make_gpus(8, host=f"h{host}", first=8 * host)
-        boxes.append([each.name for each in gpus])
-        devices += gpus
-        links += clique(boxes[-1], wire)
+    devices, boxes = gpu_hosts(hosts, 8)
+    links = [link for names in boxes for link in clique(names, wire)]
     joined = network(boxes, port, fabric=fabric)
-    return topology(
-        count_of(hosts, "HGX MI300X"),
-        [*devices, *joined[0]],
-        [*links, *joined[1]],
-        declared=hosts_and_places(boxes, boxes, fabric=fabric),
-    )
+    declared = hosts_and_places(boxes, boxes, fabric=fabric)
+    return topology(count_of(hosts, "HGX MI300X"), devices, links, joined, declared=declared)
 
 
 def _turned(count: int, bits: int) -> list[int]:
@@ -100,14 +84,9 @@ def _turned(count: int, bits: int) -> list[int]:
 
 def _mi250_boxes(hosts: int, alpha: float) -> tuple[list[Device], list[Link], list[list[str]]]:
     wire = Wire(bandwidth=50.0, alpha=alpha, medium="Infinity Fabric")
-    devices: list[Device] = []
+    devices, boxes = gpu_hosts(hosts, 16)
     links: list[Link] = []
-    boxes: list[list[str]] = []
-    for host in range(hosts):
-        gpus = make_gpus(16, host=f"h{host}", first=16 * host)
-        names = [each.name for each in gpus]
-        devices += gpus
-        boxes.append(names)
+    for names in boxes:
         for pairs, width in ((_QUADRUPLE, 4), (_DOUBLE, 2), (_SINGLE, 1)):
             for a, b in pairs:
                 links += wire.times(width).join(names[a], names[b])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Literal
 
 from ccl.errors import ProblemError
@@ -42,12 +43,7 @@ class Wire:
 
     def times(self, count: int) -> Wire:
         """Return `count` parallel links of this kind as one."""
-        return Wire(
-            bandwidth=self.bandwidth * count,
-            alpha=self.alpha,
-            medium=self.medium,
-            count=self.count * count,
-        )
+        return replace(self, bandwidth=self.bandwidth * count, count=self.count * count)
 
 
 def check(what: str, value: int, *, least: int, most: int = GPU_LIMIT) -> None:
@@ -70,6 +66,12 @@ def make_gpus(count: int, *, host: str | None = None, first: int = 0) -> list[De
 def star(hub: str, leaves: Iterable[str], wire: Wire) -> list[Link]:
     """Join every leaf with the hub."""
     return [link for leaf in leaves for link in wire.join(hub, leaf)]
+
+
+def gpu_hosts(hosts: int, gpus: int) -> tuple[list[Device], list[list[str]]]:
+    """Make the GPUs of hosts; return them, and the names of each host's."""
+    boxes = [make_gpus(gpus, host=f"h{host}", first=gpus * host) for host in range(hosts)]
+    return list(chain(*boxes)), [[each.name for each in box] for box in boxes]
 
 
 def switched_hosts(
@@ -126,11 +128,13 @@ def topology(
     name: str,
     devices: Iterable[Device],
     links: Iterable[Link],
+    joined: tuple[Sequence[Device], Sequence[Link]] = ((), ()),
     *,
     declared: Iterable[Declared] = (),
 ) -> Topology:
-    """Make a topology of any iterables."""
-    return Topology(name, tuple(devices), tuple(links), declared=tuple(declared))
+    """Make a topology of hosts and of the `network` that joins them."""
+    everything = (*devices, *joined[0]), (*links, *joined[1])
+    return Topology(name, *everything, declared=tuple(declared))
 
 
 def count_of(hosts: int, what: str) -> str:

@@ -1,7 +1,5 @@
 """Declared symmetry of the gallery's clusters; `ccl.symmetry` checks it on use."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 

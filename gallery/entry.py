@@ -1,7 +1,5 @@
 """Entry of the gallery: the source of a cluster, and what each figure rests on."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Networks as they are built from switches: fat-tree, dragonfly, rail-only."""
 
-from __future__ import annotations
-
 from itertools import chain
 
 from ccl.errors import ProblemError
@@ -116,14 +114,10 @@ def rail_only(
     inner = Wire(bandwidth=bandwidth, alpha=alpha, medium="NVLink")
     port = Wire(bandwidth=network_bandwidth, alpha=network_alpha, medium="network")
     devices, links, boxes = switched_hosts(hosts, gpus, inner, switch="nvswitch")
-    rails, joints = network(boxes, port, fabric="rail-only")
+    joined = network(boxes, port, fabric="rail-only")
     inner_names = [[*names, f"nvswitch{host}"] for host, names in enumerate(boxes)]
-    return topology(
-        f"Rail-only, {hosts} hosts",
-        [*devices, *rails],
-        [*links, *joints],
-        declared=hosts_and_places(inner_names, boxes, fabric="rail-only"),
-    )
+    declared = hosts_and_places(inner_names, boxes, fabric="rail-only")
+    return topology(f"Rail-only, {hosts} hosts", devices, links, joined, declared=declared)
 
 
 def _global_ports(group: int, groups: int, ports: int) -> list[tuple[int, int, int]]:

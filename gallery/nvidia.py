@@ -1,7 +1,5 @@
 """Servers with NVIDIA GPUs; per link and per GPU figures are GB/s in one direction."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from ccl.topology import Declared, Device, Link, Topology, device
@@ -11,12 +9,13 @@ from gallery.build import (
     Wire,
     check,
     count_of,
+    gpu_hosts,
     make_gpus,
     network,
     star,
     topology,
 )
-from gallery.declared import each_alone, hosts_and_places, interchange
+from gallery.declared import each_alone, hosts_and_places, interchange, moved
 from gallery.entry import Entry, Figure
 
 
@@ -89,12 +88,8 @@ def dgx_2(
     inner = each_alone(f"g{i}" for i in range(16))
     if hosts > 1:
         inner = interchange(pairs, each_alone(["g0", "g1"]))
-    return topology(
-        count_of(hosts, "DGX-2"),
-        [*devices, *joined[0]],
-        [*links, *joined[1]],
-        declared=[interchange(boxes, inner)],
-    )
+    declared = [interchange(boxes, inner)]
+    return topology(count_of(hosts, "DGX-2"), devices, links, joined, declared=declared)
 
 
 def dgx_2_te_ccl(
@@ -220,9 +215,7 @@ def _cluster(
     reduces: bool = False,
 ) -> Topology:
     check(f"hosts of {server.title}", hosts, least=1, most=HOST_LIMIT)
-    port = Wire(
-        bandwidth=server.network.bandwidth, alpha=network_alpha, medium=server.network.medium
-    )
+    port = replace(server.network, alpha=network_alpha)
     devices: list[Device] = []
     links: list[Link] = []
     ports: list[list[str]] = []
@@ -238,12 +231,8 @@ def _cluster(
             links += star(name, ports[-1], nvlink.times(width))
         boxes.append([each.name for each in devices[-server.gpus - len(chips) :]])
     joined = network(ports, port, fabric=fabric)
-    return topology(
-        count_of(hosts, server.title),
-        [*devices, *joined[0]],
-        [*links, *joined[1]],
-        declared=hosts_and_places(boxes, ports, fabric=fabric, inner=_alike(chips)),
-    )
+    declared = hosts_and_places(boxes, ports, fabric=fabric, inner=_alike(chips))
+    return topology(count_of(hosts, server.title), devices, links, joined, declared=declared)
 
 
 def _alike(widths: tuple[int, ...]) -> list[Declared]:
@@ -267,7 +256,86 @@ def _nvswitch_box(
 _NVSWITCH_LATENCY = Figure("latency of each NVSwitch link", "0.35 µs", "assumed")
 _PORT_LATENCY = Figure("latency of each network link", "1.3 µs", "assumed")
 
+
+_DOUBLE = ((0, 1), (0, 4), (1, 3), (2, 3), (2, 6), (4, 5), (5, 7), (6, 7))
+_SINGLE = ((0, 2), (0, 3), (1, 2), (1, 5), (3, 7), (4, 6), (4, 7), (5, 6))
+"""The hybrid cube mesh: pairs of GPUs that two NVLinks join, and those that one joins."""
+
+
+def dgx_1v(*, alpha: float = 0.7, planned: bool = False) -> Topology:
+    """Eight V100 in a hybrid cube mesh."""
+    gpus = make_gpus(8, host="h0")
+    names = [each.name for each in gpus]
+    # Other GPUs of the mesh are not alike, so that these two are all.
+    declared = [moved(names, [i ^ bit for i in range(8)]) for bit in (2, 4)]
+    links = _cube_mesh(0, alpha, planned=planned)
+    return topology("DGX-1V", gpus, links, declared=declared)
+
+
+def ndv2(
+    *, hosts: int = 2, alpha: float = 0.7, network_alpha: float = 1.3, copies: bool = False
+) -> Topology:
+    """DGX-1V boxes with one 12.5 GB/s port each, which GPU 0 writes to and GPU 1 reads from."""
+    check("hosts of NDv2", hosts, least=1, most=1024)
+    devices, boxes = gpu_hosts(hosts, 8)
+    links = [link for i in range(hosts) for link in _cube_mesh(8 * i, alpha, planned=False)]
+    links += _one_way_ports(devices, hosts, network_alpha, copies=copies)
+    return topology(count_of(hosts, "NDv2"), devices, links, declared=[interchange(boxes)])
+
+
+def _cube_mesh(first: int, alpha: float, *, planned: bool) -> list[Link]:
+    wire = Wire(bandwidth=20.0 if planned else 25.0, alpha=alpha, medium="NVLink 2")
+    links: list[Link] = []
+    for pairs, width in ((_DOUBLE, 2), (_SINGLE, 1)):
+        for a, b in pairs:
+            links += wire.times(width).join(f"g{first + a}", f"g{first + b}")
+    return links
+
+
+def _one_way_ports(devices: list[Device], hosts: int, alpha: float, *, copies: bool) -> list[Link]:
+    """Join NDv2 boxes: two directly, more through a switch, which joins `devices`."""
+    medium = "InfiniBand EDR"
+    if hosts == 1:
+        return []
+    if hosts == 2:
+        return [Link("g0", "g9", 12.5, alpha, medium), Link("g8", "g1", 12.5, alpha, medium)]
+    devices.append(device("switch", "fabric", copies=copies))
+    links = []
+    for first in range(0, 8 * hosts, 8):
+        links.append(Link(f"g{first}", "fabric", 12.5, alpha, medium))
+        links.append(Link("fabric", f"g{first + 1}", 12.5, alpha, medium))
+    return links
+
+
 ENTRIES = (
+    Entry(
+        "dgx-1v",
+        "DGX-1V",
+        "NVIDIA",
+        "Eight V100 in a hybrid cube mesh of NVLinks; eight of the sixteen pairs have two.",
+        "nvidia.com/en-us/data-center/nvlink; microsoft/msccl-tools, msccl/topologies/nvidia.py; "
+        "latency as in TE-CCL, doi.org/10.1145/3651890.3672249",
+        figures=(
+            Figure("each NVLink 2", "25 GB/s one way", "spec"),
+            Figure("each NVLink 2, planned=true", "20 GB/s one way", "planned by NCCL"),
+            Figure("latency of each link", "0.7 µs", "assumed"),
+        ),
+        make=dgx_1v,
+    ),
+    Entry(
+        "ndv2",
+        "Azure NDv2",
+        "NVIDIA",
+        "DGX-1V boxes with one network port each: GPU 0 writes to it, GPU 1 reads from it; two "
+        "boxes are joined directly, more through a switch.",
+        "TE-CCL, figure 14, doi.org/10.1145/3651890.3672249; Azure documentation, ndv2-series",
+        figures=(
+            Figure("each NVLink 2", "25 GB/s one way", "spec"),
+            Figure("network port of a host", "100 Gb/s, 12.5 GB/s one way", "spec"),
+            Figure("latency of NVLink and network links", "0.7 and 1.3 µs", "assumed"),
+        ),
+        make=ndv2,
+    ),
     Entry(
         "dgx-2",
         "DGX-2",

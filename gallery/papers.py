@@ -1,17 +1,29 @@
-"""Small examples of the papers that Topoloom builds on.
+"""Clusters of the papers that Topoloom builds on: small examples, and those of evaluations.
 
 The figures are pictures; structure and numbers that their texts do not state are assumed here,
-and each entry says so.
+and each entry says so. Figures that evaluations leave out are inferred.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Literal
 
 from ccl.topology import Device, Link, SharedLimit, Topology, device, duplex
-from gallery.build import Wire, check, count_of, make_gpus, network, star, topology
-from gallery.declared import interchange, lattice_symmetry
+from gallery.build import (
+    Wire,
+    check,
+    count_of,
+    gpu_hosts,
+    make_gpus,
+    network,
+    star,
+    switched_hosts,
+    topology,
+)
+from gallery.declared import hosts_and_places, interchange, lattice_symmetry
 from gallery.entry import Entry, Figure
+from gallery.nvidia import dgx_a100
+from gallery.servers import pcie_server
 from gallery.toys import line
 
 _SLOW = 1e-3
@@ -164,24 +176,13 @@ def _chassis(
     check(f"chassis of {name}", hosts, least=1, most=512)
     inner, port = wires
     size = max(max(pair) for pair in pairs) + 1
-    devices: list[Device] = []
-    links: list[Link] = []
-    boxes: list[list[str]] = []
-    for host in range(hosts):
-        gpus = make_gpus(size, host=f"h{host}", first=size * host)
-        devices += gpus
-        boxes.append([each.name for each in gpus])
-        for a, b in pairs:
-            links += inner.join(boxes[-1][a], boxes[-1][b])
+    devices, boxes = gpu_hosts(hosts, size)
+    links = [link for names in boxes for a, b in pairs for link in inner.join(names[a], names[b])]
     joined = network(boxes, port, fabric="flat", copies=copies)
     # A ring of four and a pair are lattices, and these are all the chassis there are.
     inside = lattice_symmetry(boxes[0], (size,), wrap=True)
-    return topology(
-        count_of(hosts, name),
-        [*devices, *joined[0]],
-        [*links, *joined[1]],
-        declared=[interchange(boxes, *inside)],
-    )
+    declared = [interchange(boxes, *inside)]
+    return topology(count_of(hosts, name), devices, links, joined, declared=declared)
 
 
 def _around_memory(
@@ -221,123 +222,169 @@ _INTERNAL = (
 )
 _TABLE_2 = f"{_TE_CCL}table 2, which has GPUs, one-way links and latencies of a chassis; "
 
+
+Used = Literal["nvlink-only", "no-nvlink", "all"]
+"""The three scenarios of the thesis, section 6.1."""
+
+
+def thesis_dgx_a100(*, hosts: int = 2, used: Used = "nvlink-only", alpha: float = 0.0) -> Topology:
+    """DGX A100 on rails as the thesis evaluates it, in the three scenarios of its section 6.1.
+
+    The thesis refers to drawings of the server and prints no bandwidths. What is here was
+    inferred from its tables 6.3 to 6.8, mainly from the cells of 1 and 2 nodes, so that those are
+    a fit, and larger clusters and the secondary objectives the test of it:
+
+    * ``nvlink-only``: GPU to NVSwitch 300 GB/s (7 shards of 1/300 s/GB: 0.0233), GPU to rail 25
+      (15 shards of 1/325: 0.0462);
+    * ``no-nvlink``: two GPUs and two network ports on each of four PCIe switches; GPU to PCIe
+      switch 32 (7/32, which the thesis prints as 0.0219 for 0.219, and 15/32: 0.469), PCIe switch
+      to the one memory of the host 32 (all-to-all in a node: 12 shards out of the two GPUs of a
+      PCIe switch, 0.375), to a port 25, port to rail 25. The memory keeps and copies but does not
+      add, and has no limit besides its links;
+    * ``all``: both, so that a GPU has 332 in (7/332: 0.0211).
+
+    Rails are not joined with one another. Bandwidths are one way; there are no latencies.
+    """
+    if used == "nvlink-only":
+        made = dgx_a100(hosts=hosts, fabric="rail-only", alpha=alpha, network_alpha=alpha)
+    else:
+        made = pcie_server(
+            hosts=hosts,
+            nvlink=used == "all",
+            memory_bandwidth=0.0,
+            alpha=alpha,
+            network_alpha=alpha,
+        )
+    return replace(made, name=f"{count_of(hosts, 'DGX A100')} (thesis, {used})")
+
+
+def forestcoll_12(
+    *,
+    hosts: int = 2,
+    gpus: int = 4,
+    bandwidth: float = 10.0,
+    network_bandwidth: float = 1.0,
+    alpha: float = 0.0,
+) -> Topology:
+    """Boxes with a fast switch each, and a slow one that joins all GPUs and limits."""
+    check("boxes of ForestColl's figure 12", hosts, least=1, most=2048)
+    check("gpus of a box", gpus, least=1, most=256)
+    inner = Wire(bandwidth=bandwidth, alpha=alpha, medium="")
+    port = Wire(bandwidth=network_bandwidth, alpha=alpha, medium="network")
+    devices, links, boxes = switched_hosts(hosts, gpus, inner, switch="local")
+    joined = network(boxes, port, fabric="flat")
+    whole = [[*names, f"local{host}"] for host, names in enumerate(boxes)]
+    name, declared = f"{hosts} × {gpus}", hosts_and_places(whole, boxes, fabric="flat")
+    return topology(f"ForestColl, figure 12, {name}", devices, links, joined, declared=declared)
+
+
+def _thesis(
+    number: str, summary: str, more: str, make: Callable[..., Topology], *figures: Figure
+) -> Entry:
+    """List a figure of the thesis; its source goes on with `more`."""
+    source = f"{_THESIS}figure {number}{more}"
+    name, title = f"thesis-{number}", f"Thesis, figure {number}"
+    return Entry(name, title, "Papers", summary, source, figures=figures, make=make)
+
+
+def _te_ccl(
+    number: str, summary: str, more: str, make: Callable[..., Topology], *figures: Figure
+) -> Entry:
+    """List a figure of TE-CCL; its source goes on with `more`."""
+    source = f"{_TE_CCL}figure {number}{more}"
+    name, title = f"te-ccl-{number}", f"TE-CCL, figure {number}"
+    return Entry(name, title, "Papers", summary, source, figures=figures, make=make)
+
+
 ENTRIES = (
-    Entry(
-        "thesis-2.1",
-        "Thesis, figure 2.1",
-        "Papers",
+    _thesis(
+        "2.1",
         "Three GPUs in a row: a broadcast in steps leaves links idle that a fluid keeps busy.",
-        f"{_THESIS}figure 2.1",
-        figures=(_PCIE,),
-        make=thesis_2_1,
+        "",
+        thesis_2_1,
+        _PCIE,
     ),
-    Entry(
-        "thesis-2.2",
-        "Thesis, figure 2.2",
-        "Papers",
+    _thesis(
+        "2.2",
         "Three GPUs around a host memory, which keeps and copies what was written once.",
-        f"{_THESIS}figure 2.2",
-        figures=(_PCIE,),
-        make=thesis_2_2,
+        "",
+        thesis_2_2,
+        _PCIE,
     ),
-    Entry(
-        "thesis-2.3",
-        "Thesis, figure 2.3",
-        "Papers",
+    _thesis(
+        "2.3",
         "Four GPUs around a memory whose own bandwidth is what limits; the figure's memory is one "
         "with copies=false.",
-        f"{_THESIS}figure 2.3a",
-        figures=(_PCIE, _BUS),
-        make=thesis_2_3,
+        "a",
+        thesis_2_3,
+        _PCIE,
+        _BUS,
     ),
-    Entry(
-        "thesis-2.4",
-        "Thesis, figure 2.4",
-        "Papers",
+    _thesis(
+        "2.4",
         "Four GPUs around a limited memory, with one direct link besides; the figure's memory is "
         "one with copies=false.",
-        f"{_THESIS}figure 2.4a; the place of the direct link is inferred from the text",
-        figures=(_PCIE, _BUS),
-        make=thesis_2_4,
+        "a; the place of the direct link is inferred from the text",
+        thesis_2_4,
+        _PCIE,
+        _BUS,
     ),
-    Entry(
-        "thesis-2.5",
-        "Thesis, figure 2.5",
-        "Papers",
+    _thesis(
+        "2.5",
         "Figure 2.3 as a tree packing sees it with the links narrowed to a sixth of the memory's "
         "bandwidth.",
-        f"{_THESIS}figure 2.5a; the order of the ring is inferred from the text",
-        figures=(Figure("each link", "16 GB/s one way, a sixth of 96", "assumed"),),
-        make=thesis_2_5,
+        "a; the order of the ring is inferred from the text",
+        thesis_2_5,
+        Figure("each link", "16 GB/s one way, a sixth of 96", "assumed"),
     ),
-    Entry(
-        "thesis-2.6",
-        "Thesis, figure 2.6",
-        "Papers",
+    _thesis(
+        "2.6",
         "Figure 2.4 with the same links: its direct link now carries what the memory need not.",
-        f"{_THESIS}figure 2.6a; the place of the direct link is inferred from the text",
-        figures=(
-            Figure("each link of the ring", "16 GB/s one way, a sixth of 96", "assumed"),
-            Figure("direct link", "32 GB/s one way, as PCIe 4 ×16", "assumed"),
-        ),
-        make=thesis_2_6,
+        "a; the place of the direct link is inferred from the text",
+        thesis_2_6,
+        Figure("each link of the ring", "16 GB/s one way, a sixth of 96", "assumed"),
+        Figure("direct link", "32 GB/s one way, as PCIe 4 ×16", "assumed"),
     ),
-    Entry(
-        "thesis-2.7",
-        "Thesis, figure 2.7",
-        "Papers",
+    _thesis(
+        "2.7",
         "Two GPUs and a memory beside them: a tree that has to reach the memory too is half as "
         "fast.",
-        f"{_THESIS}figure 2.7; the place and the bandwidth of the memory's link are inferred from "
-        "the text",
-        figures=(_PCIE, Figure("the memory's link", "16 GB/s one way", "assumed")),
-        make=thesis_2_7,
+        "; the place and the bandwidth of the memory's link are inferred from the text",
+        thesis_2_7,
+        _PCIE,
+        Figure("the memory's link", "16 GB/s one way", "assumed"),
     ),
-    Entry(
-        "thesis-3.1",
-        "Thesis, figure 3.1",
-        "Papers",
-        "A server of four GPUs and one memory.",
-        f"{_THESIS}figure 3.1a",
-        figures=(_PCIE,),
-        make=thesis_3_1,
-    ),
-    Entry(
-        "te-ccl-1",
-        "TE-CCL, figure 1",
-        "Papers",
+    _thesis("3.1", "A server of four GPUs and one memory.", "a", thesis_3_1, _PCIE),
+    _te_ccl(
+        "1",
         "Four GPUs with equal links in both directions; their ring is assumed.",
-        f"{_TE_CCL}figure 1",
-        figures=(Figure("each link", "1 GB/s one way", "assumed"),),
-        make=te_ccl_1,
+        "",
+        te_ccl_1,
+        Figure("each link", "1 GB/s one way", "assumed"),
     ),
-    Entry(
-        "te-ccl-2a",
-        "TE-CCL, figure 2a",
-        "Papers",
+    _te_ccl(
+        "2a",
         "A source, a relay and three destinations: what copying along the path saves.",
-        f"{_TE_CCL}figure 2a; structure inferred from the text",
-        figures=(_MEGA,),
-        make=te_ccl_2a,
+        "; structure inferred from the text",
+        te_ccl_2a,
+        _MEGA,
     ),
-    Entry(
-        "te-ccl-2b",
-        "TE-CCL, figure 2b",
-        "Papers",
+    _te_ccl(
+        "2b",
         "Two chunks arrive at h3 at the same time and one of them queues: latency must be "
         "modelled apart from bandwidth.",
-        f"{_TE_CCL}figure 2b; structure inferred from the text",
-        figures=(_MEGA, Figure("latency of each link", "1 µs", "assumed")),
-        make=te_ccl_2b,
+        "; structure inferred from the text",
+        te_ccl_2b,
+        _MEGA,
+        Figure("latency of each link", "1 µs", "assumed"),
     ),
-    Entry(
-        "te-ccl-2c",
-        "TE-CCL, figure 2c",
-        "Papers",
+    _te_ccl(
+        "2c",
         "Three sources, one relay: holding chunks back opens more schedules.",
-        f"{_TE_CCL}figure 2c; structure inferred from the text",
-        figures=(_MEGA, Figure("last link", "2 MB/s one way", "assumed")),
-        make=te_ccl_2c,
+        "; structure inferred from the text",
+        te_ccl_2c,
+        _MEGA,
+        Figure("last link", "2 MB/s one way", "assumed"),
     ),
     Entry(
         "te-ccl-internal-1",
@@ -356,5 +403,34 @@ ENTRIES = (
         f"{_TABLE_2}section 6 adds that many GPUs of a chassis reach a switch",
         figures=_INTERNAL,
         make=te_ccl_internal_2,
+    ),
+    Entry(
+        "thesis-dgx-a100",
+        "DGX A100 of the thesis",
+        "Papers",
+        "DGX A100 on rails that are not joined, with its NVLinks, with PCIe and host memory, or "
+        "with both.",
+        "Dissertation on linear programming for collectives (sources in the README), section 6.1; "
+        "bandwidths inferred from its tables 6.3 to 6.8",
+        figures=(
+            Figure("a GPU into its NVSwitch", "300 GB/s one way", "assumed"),
+            Figure("PCIe, to GPUs and to memory", "32 GB/s one way", "assumed"),
+            Figure("network port, on both sides", "25 GB/s one way", "assumed"),
+            Figure("latency of each link", "0 µs", "assumed"),
+        ),
+        make=thesis_dgx_a100,
+    ),
+    Entry(
+        "forestcoll-12",
+        "ForestColl, figure 12",
+        "Papers",
+        "Boxes of four GPUs with a fast switch each, and a slow switch that joins all GPUs.",
+        "ForestColl, arXiv 2402.06787, figure 12, where the fast links have ten times the "
+        "bandwidth b of the slow ones",
+        figures=(
+            Figure("a GPU into the switch of its box", "10 GB/s one way", "assumed"),
+            Figure("a GPU into the switch between boxes", "1 GB/s one way", "assumed"),
+        ),
+        make=forestcoll_12,
     ),
 )

@@ -5,8 +5,6 @@ comparison. Published times are not replays: epochs of a model times their durat
 program says that its plan takes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache

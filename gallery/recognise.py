@@ -5,8 +5,6 @@ numbers of the topology's own name and counts, figures among those of its links;
 is usually distinguished by its name or its counts, before much is made.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache

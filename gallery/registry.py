@@ -1,38 +1,22 @@
 """Clusters by name: ``mi250:hosts=2`` and the list of all there are."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Callable
 from typing import Any
 
 from ccl.errors import ProblemError
 from ccl.topology import Topology
-from gallery import (
-    amd,
-    cube_mesh,
-    evaluated,
-    fabrics,
-    nvidia,
-    papers,
-    random_graphs,
-    servers,
-    toys,
-    tpu,
-)
+from gallery import amd, fabrics, nvidia, papers, servers, toys, tpu
 from gallery.entry import Entry, Parameter
 
 _LISTED = (
     *toys.ENTRIES,
-    *random_graphs.ENTRIES,
-    *cube_mesh.ENTRIES,
     *nvidia.ENTRIES,
     *amd.ENTRIES,
     *tpu.ENTRIES,
     *fabrics.ENTRIES,
     *servers.ENTRIES,
     *papers.ENTRIES,
-    *evaluated.ENTRIES,
 )
 _FAMILIES = list(dict.fromkeys(each.family for each in _LISTED))
 _ENTRIES = tuple(sorted(_LISTED, key=lambda each: _FAMILIES.index(each.family)))

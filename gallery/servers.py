@@ -1,7 +1,5 @@
 """Servers whose PCIe tree and host memory are drawn, with the limits that they share."""
 
-from __future__ import annotations
-
 from ccl.topology import Declared, Device, Link, SharedLimit, Topology, device
 from gallery.build import HOST_LIMIT, Wire, check, count_of, make_gpus, star
 from gallery.declared import each_alone, interchange

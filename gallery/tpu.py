@@ -1,7 +1,5 @@
 """Slices of a TPU v4 pod."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from ccl.errors import ProblemError

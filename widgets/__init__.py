@@ -6,8 +6,6 @@
 Dash nor the application a kernel.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any

@@ -1,7 +1,5 @@
 """Our views as Dash components: every property is Input, State and Output."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dash.development.base_component import Component

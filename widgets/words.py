@@ -189,7 +189,7 @@ def topology_words(topology: Topology) -> str:
 
 
 def problem_words(problem: Problem) -> str:
-    """Say what is asked: ``all-gather of 1 MB on dgx-1v: 8 GPUs, ...``."""
+    """Say what a problem asks: ``all-gather of 1 MB on dgx-1v: 8 GPUs, ...``."""
     asked = problem.collective
     return f"{asked.kind} of {format_size(asked.size)} on {topology_words(problem.topology)}"
 

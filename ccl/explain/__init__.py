@@ -4,8 +4,6 @@
 path, and `breakdown` of its times. `difference` compares two results of one problem.
 """
 
-from __future__ import annotations
-
 from ccl.explain.difference import Difference, difference
 from ccl.explain.narration import Breakdown, PlanReport, breakdown, report
 from ccl.explain.text import explain

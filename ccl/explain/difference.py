@@ -4,9 +4,7 @@ Plans are compared by what they bring between devices that store: a chunk, from 
 which switches, and when. So a schedule can be compared with a forest, whose parts count together.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
@@ -33,6 +31,7 @@ class Kind(StrEnum):
     ONLY_SECOND = "only in the second"
     PATH = "over another path"
     SHARE = "another share"
+    TERMS = "other contributions"
     TIME = "at another time"
 
 
@@ -50,6 +49,9 @@ class Delivery:
         µs at which it sets out and is there; of parts, the first and the last.
     share
         Of the chunk.
+    terms
+        Of each part the ranks whose contributions to a sum it carries, where the plan names them;
+        empty where it names none.
     """
 
     way: tuple[str, ...]
@@ -57,6 +59,7 @@ class Delivery:
     start: float
     end: float
     share: float
+    terms: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,11 +138,18 @@ class Difference:
         return "\n".join(lines)
 
     def as_rows(self) -> list[dict[str, Any]]:
-        """Return the deliveries that differ as plain values, for a view or a file."""
-        return [
-            {**asdict(row), "kind": row.kind.value, "label": self.labels[row.chunk]}
-            for row in self.rows
-        ]
+        """Return the deliveries that differ as plain values, for a view or a file.
+
+        Terms are left out where there are none.
+        """
+        rows = []
+        for row in self.rows:
+            plain = {**asdict(row), "kind": row.kind.value, "label": self.labels[row.chunk]}
+            for side in (plain["first"], plain["second"]):
+                if side is not None and not side["terms"]:
+                    del side["terms"]
+            rows.append(plain)
+        return rows
 
     def _makespans(self) -> str:
         first, second = self.makespans
@@ -181,7 +191,14 @@ def _side(delivery: Delivery, kind: Kind) -> str:
         return when
     if kind is Kind.SHARE:
         return f"{number(100 * delivery.share, 3)} %"
+    if kind is Kind.TERMS:
+        return " and ".join(map(_named, delivery.terms)) or "all that is added up"
     return f"over {' → '.join(delivery.way)} {when}" if delivery.way else when
+
+
+def _named(ranks: Sequence[int]) -> str:
+    listed = enumerate_words([str(rank) for rank in ranks], 16)
+    return f"that of rank {listed}" if len(ranks) == 1 else f"those of ranks {listed}"
 
 
 def difference(
@@ -249,7 +266,9 @@ def deliveries_of(described: PlanReport) -> _Deliveries:
             begin = described.transfers[first]
             paths = found.setdefault((own.chunk, begin.src, own.dst), {})
             epochs = (begin.epoch,) if begin.epoch >= 0 else ()
-            delivery = Delivery(path, epochs, begin.start, own.end, share * part)
+            ranks = described.timeline.terms[first] if described.timeline.terms else None
+            terms = () if ranks is None else (tuple(sorted(ranks)),)
+            delivery = Delivery(path, epochs, begin.start, own.end, share * part, terms)
             paths[path] = _joined(paths[path], delivery) if path in paths else delivery
     return found
 
@@ -279,6 +298,7 @@ def _joined(one: Delivery, other: Delivery) -> Delivery:
         min(one.start, other.start),
         max(one.end, other.end),
         one.share + other.share,
+        tuple(sorted(one.terms + other.terms)),
     )
 
 
@@ -320,6 +340,8 @@ class _Clock:
     def differs(self, one: Delivery, other: Delivery) -> Kind | None:
         if abs(one.share - other.share) > _SAME_SHARE:
             return Kind.SHARE
+        if one.terms != other.terms:
+            return Kind.TERMS
         if self._epochs:
             return None if one.epochs == other.epochs else Kind.TIME
         return None if abs(one.start - other.start) <= self._slack else Kind.TIME

@@ -5,7 +5,7 @@ Sends are described by templates with placeholders, which the canvas fills in as
 The holes, each a name in braces:
 
 * `src`, `dst`: the devices of the link;
-* `chunk`: the chunk by its label, or the share of it that is sent;
+* `chunk`: the chunk by its label, or the share of it that is sent, or the terms of a sum;
 * `start`, `end`, `ready`, `wait`: µs as `number` writes them; `wait` is from `ready` to `start`;
 * `before`, `from`, `over`: of the transfer that let this one start the chunk, the device it
   leaves, and its link;
@@ -14,10 +14,8 @@ The holes, each a name in braces:
 The breakdown of a makespan along the critical path: latencies, bytes, waiting.
 """
 
-from __future__ import annotations
-
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -25,7 +23,7 @@ from ccl.errors import ProblemError
 from ccl.plans import Flow, Forest, Schedule
 from ccl.problem import Problem
 from ccl.simulate import simulate
-from ccl.text import number
+from ccl.text import enumerate_words, number
 from ccl.timeline import Cause, Reason, Timeline, Transfer, causes, trace_critical
 from ccl.verify import verify
 
@@ -62,6 +60,12 @@ def chunk_label(problem: Problem, chunk: int) -> str:
     if len(asked.destinations) == 1:
         return f"chunk {chunk} ({start} → {ranks[asked.destinations[0]]})"
     return f"chunk {chunk} of {start}"
+
+
+def terms_label(terms: Iterable[int]) -> str:
+    """Name the ranks whose contributions to a sum are sent."""
+    ranks = [str(rank) for rank in sorted(terms)]
+    return f"rank{'s' if len(ranks) > 1 else ''} {enumerate_words(ranks)}"
 
 
 def templates() -> dict[str, str]:
@@ -125,10 +129,13 @@ class PlanReport:
         return frozenset(each.name for each in self.problem.topology.devices if each.stores)
 
     def what(self, i: int) -> str:
-        """Name what a transfer carries: a chunk or a share of one."""
+        """Name what a transfer carries: a chunk, a share of one, or some terms of a sum."""
         own = self.transfers[i]
         share = own.nbytes / self.sizes[own.chunk]
         label = self.labels[own.chunk]
+        terms = self.timeline.terms[i] if self.timeline.terms else None
+        if terms is not None:
+            return f"{label} of {terms_label(terms)}"
         if abs(share - 1) <= _SAME:
             return label
         return PART.format(share=number(100 * share, 3), chunk=label)

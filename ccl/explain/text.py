@@ -5,8 +5,6 @@ What one link, one rank or one host does: rows of times in words.
 The path of a chunk, link by link; and the trees or paths that a steady state gives it.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
@@ -99,11 +97,9 @@ def _whole_path(described: PlanReport, those: Sequence[int]) -> bool:
 
 def _crossed(described: PlanReport, parts: Sequence[int]) -> str:
     own = [described.transfers[i] for i in parts]
-    share = sum(each.nbytes for each in own) / described.sizes[own[0].chunk]
     last = max(each.end for each in own)
     line = (
-        f"{own[0].src} → {own[0].dst}: {share_of(share)}{described.labels[own[0].chunk]} in "
-        f"{count(len(own), 'part')} "
+        f"{own[0].src} → {own[0].dst}: {_in_parts(described, parts)} "
         f"from {number(own[0].start)} to {number(last)} µs"
     )
     waits: defaultdict[Reason, float] = defaultdict(float)
@@ -114,6 +110,14 @@ def _crossed(described: PlanReport, parts: Sequence[int]) -> str:
         return f"{line}, without waiting"
     reason, longest = max(waits.items(), key=itemgetter(1))
     return f"{line}; parts waited {number(longest)} µs in all: {reason}"
+
+
+def _in_parts(described: PlanReport, parts: Sequence[int], where: str = "") -> str:
+    """Name what transfers of one chunk carry together, and in how many parts."""
+    own = [described.transfers[i] for i in parts]
+    share = sum(each.nbytes for each in own) / described.sizes[own[0].chunk]
+    what = f"{share_of(share)}{described.labels[own[0].chunk]}"
+    return f"{what}{where} in {count(len(own), 'part')}"
 
 
 def share_of(share: float) -> str:
@@ -254,8 +258,7 @@ def _run(described: PlanReport, run: Sequence[int], free: float) -> str:
     first, last = described.transfers[run[0]], described.transfers[run[-1]]
     what = described.what(run[0])
     if len(run) > 1:
-        share = sum(described.transfers[i].nbytes for i in run) / described.sizes[first.chunk]
-        what = f"{share_of(share)}{described.labels[first.chunk]} in {count(len(run), 'part')}"
+        what = _in_parts(described, run)
     line = f"  {number(first.start)} – {number(last.sent)} µs {what}, there at {number(last.end)}"
     idle = first.start - free
     if idle <= 1e-9 * described.timeline.makespan:
@@ -318,11 +321,7 @@ def _gets(described: PlanReport, those: Sequence[int]) -> str:
     own = described.transfers[those[0]]
     if len(those) == 1:
         return f"{described.what(those[0])} from {own.src}"
-    share = sum(described.transfers[i].nbytes for i in those) / described.sizes[own.chunk]
-    return (
-        f"{share_of(share)}{described.labels[own.chunk]} from {own.src} in "
-        f"{count(len(those), 'part')}"
-    )
+    return _in_parts(described, those, f" from {own.src}")
 
 
 def host_of(described: PlanReport, host: str) -> list[str]:

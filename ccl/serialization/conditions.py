@@ -30,8 +30,6 @@ of it, or a result. Reading refuses with one sentence that begins with the docum
 is all or nothing.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -45,20 +43,10 @@ from ccl.collective import COLLECTIVES, CollectiveKind, Tenant, make_collective
 from ccl.errors import FormatError, ProblemError, ScheduleError
 from ccl.problem import Problem, Window
 from ccl.result import Plan, Result
+from ccl.serialization import topoloom as nouns
 from ccl.serialization import wire
 from ccl.serialization.quantity import parse_size
 from ccl.serialization.text import Integer, decode_json, laid_out, read_bytes, write_text, yaml_in
-from ccl.serialization.topoloom import (
-    plan_of,
-    plan_to_json,
-    problem_of,
-    problem_to_json,
-    result_of,
-    result_to_json,
-    shaped,
-    topology_of,
-    topology_to_json,
-)
 from ccl.topology import Topology
 
 MOST_TENANTS = 1_000
@@ -106,7 +94,7 @@ def read_tenants(
     ProblemError
         If a rank or a collective does not exist, or a number is out of range.
     """
-    made: _Tenants = shaped(yaml_in(content, name=name), _Tenants, name)
+    made: _Tenants = nouns.shaped(yaml_in(content, name=name), _Tenants, name)
     return tuple(_tenant(each, topology, f"{name}, tenant {each.name}") for each in made.tenants)
 
 
@@ -319,7 +307,7 @@ def parse_document(content: bytes | str, *, name: str = "document") -> Document:
 def document_from_json(value: Any) -> Document:
     """Read a document from plain JSON values; errors as `read_document`."""
     _check_format(value.get("format") if isinstance(value, dict) else None)
-    return _document(shaped(value, wire.Document, "document"))
+    return _document(nouns.shaped(value, wire.Document, "document"))
 
 
 def write_document(path: str | Path, content: Document) -> None:
@@ -342,13 +330,13 @@ def document_to_json(content: Document) -> dict[str, Any]:
     """Return a document as plain JSON values."""
     value: dict[str, Any] = {"format": FORMAT, "kind": content.kind}
     if content.result is not None:
-        value["result"] = result_to_json(content.result)
+        value["result"] = nouns.result_to_json(content.result)
     elif content.problem is not None:
-        value["problem"] = problem_to_json(content.problem)
+        value["problem"] = nouns.problem_to_json(content.problem)
         if content.plan is not None:
-            value["plan"] = plan_to_json(content.plan)
+            value["plan"] = nouns.plan_to_json(content.plan)
     else:
-        value["topology"] = topology_to_json(content.topology)
+        value["topology"] = nouns.topology_to_json(content.topology)
     if content.positions:
         value["positions"] = {name: list(place) for name, place in content.positions.items()}
     return value
@@ -382,16 +370,16 @@ def _check_format(named: object) -> None:
 
 def _document(shape: wire.Document) -> Document:
     if isinstance(shape, wire.TopologyDocument):
-        made = Document(topology_of(shape.topology), shape.positions)
+        made = Document(nouns.topology_of(shape.topology), shape.positions)
     elif isinstance(shape, wire.ResultDocument):
-        result = result_of(shape.result)
+        result = nouns.result_of(shape.result)
         problem = result.problem
         made = Document(problem.topology, shape.positions, problem, result.plan, result)
     else:
-        problem = problem_of(shape.problem)
+        problem = nouns.problem_of(shape.problem)
         plan = None
         if isinstance(shape, wire.PlanDocument):
-            plan = plan_of(shape.plan, problem.topology)
+            plan = nouns.plan_of(shape.plan, problem.topology)
         made = Document(problem.topology, shape.positions, problem, plan)
     for name in made.positions:
         if name not in made.topology.index:

@@ -7,8 +7,6 @@ something is typed what it is understood as; `tests/golden/quantities.json` hold
 Sizes as people type them: ``1GB`` is 10^9 bytes, ``1GiB`` is 2^30 bytes.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping

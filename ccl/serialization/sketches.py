@@ -19,8 +19,6 @@ A sketch narrows what is searched; it is no part of a topology, and every plan f
 plan without it. GPUs are named as in the topology, so that one sketch serves every size of chunk.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args
@@ -29,8 +27,9 @@ from msgspec import Meta, Struct
 
 from ccl.errors import FormatError, ProblemError
 from ccl.serialization.text import Integer, decode_json
-from ccl.serialization.topoloom import shaped
+from ccl.serialization.topoloom import noun_of, shaped
 from ccl.serialization.wire import Ends
+from ccl.text import count
 from ccl.topology import Topology
 
 Inclination = Literal["all", "uc-min", "uc-max"]
@@ -217,7 +216,7 @@ class _Reader:
             self.told.append("assumed: all GPUs are in one host, because none names its host")
         if said is not None and said != have:
             self.told.append(
-                f"assumed: what it says of {_count(said, 'host')} holds for the "
+                f"assumed: what it says of {count(said, 'host')} holds for the "
                 f"{have} of {self.topology}"
             )
 
@@ -286,7 +285,7 @@ class _Reader:
         if part.input_size is not None:
             self._left("input_size", "the request says the size")
         if part.input_chunkup is not None:
-            self.told.append(f"taken: {_count(part.input_chunkup, 'chunk')} per shard")
+            self.told.append(f"taken: {count(part.input_chunkup, 'chunk')} per shard")
         return part.input_chunkup
 
     def _left(self, what: str, why: str) -> None:
@@ -298,7 +297,7 @@ class _Reader:
             if number >= self.fewest:
                 raise ProblemError(
                     f"at {place}: it names GPU {number} of a host, and {self.topology} has a host "
-                    f"of {_count(self.fewest, 'GPU')}; give 0 to {self.fewest - 1}"
+                    f"of {count(self.fewest, 'GPU')}; give 0 to {self.fewest - 1}"
                 )
         return numbers
 
@@ -323,10 +322,10 @@ class _Reader:
 
     def _pairs(self, connected: Mapping[int, Sequence[int]]) -> tuple[Pair, ...]:
         each = sum(len(set(dsts)) for dsts in connected.values())
-        count = each * len(self.hosts) * (len(self.hosts) - 1)
-        if count > self.most:
+        total = each * len(self.hosts) * (len(self.hosts) - 1)
+        if total > self.most:
             raise ProblemError(
-                f"it makes {count:,} pairs of GPUs, and {self.most:,} at most are kept"
+                f"it makes {total:,} pairs of GPUs, and {self.most:,} at most are kept"
             )
         return tuple(
             (here[src], there[dst])
@@ -426,10 +425,6 @@ def _listing(numbers: Sequence[int]) -> str:
     return f"{shown}, ..." if len(numbers) > 8 else shown
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
-
-
 Json = dict[str, Any]
 
 MOST_BYTES = 4_000_000
@@ -466,20 +461,12 @@ class _Head(Struct):
 
 def sketch_to_json(sketch: Sketch) -> Json:
     """Return the plain form of a sketch, without what says nothing."""
-    value: Json = {}
-    if sketch.between is not None:
-        value["between"] = [list(pair) for pair in sketch.between]
-    for name in ("without", "forced", "relays", "offsets"):
-        pairs = getattr(sketch, name)
-        if pairs:
-            value[name] = [list(pair) for pair in pairs]
-    if sketch.switches != "all":
-        value["switches"] = sketch.switches
-    if sketch.chunks is not None:
-        value["chunks"] = sketch.chunks
-    if sketch.instances != 1:
-        value["instances"] = sketch.instances
-    return value
+    usual, said = Sketch(), ((name, getattr(sketch, name)) for name in SketchJson.__struct_fields__)
+    kept = {name: value for name, value in said if value != getattr(usual, name)}
+    return {
+        name: [list(pair) for pair in value] if isinstance(value, tuple) else value
+        for name, value in kept.items()
+    }
 
 
 def sketch_from_json(value: Any) -> Sketch:
@@ -498,7 +485,7 @@ def sketch_from_json(value: Any) -> Sketch:
         raise FormatError(
             f"{wrong!r} is no part of a sketch; there are {known}, or those of TACCL's files"
         )
-    return _sketch(shaped(value, SketchJson, "sketch"))
+    return noun_of(Sketch, shaped(value, SketchJson, "sketch"))
 
 
 def read_sketch(
@@ -548,19 +535,6 @@ def read_taccl_sketch(content: bytes | str, topology: Topology) -> tuple[Sketch,
     sketch, sentences = sketch_of_taccl(content, topology, most=MOST_PAIRS)
     sketch.check(topology)
     return sketch, (*sentences, *unknown)
-
-
-def _sketch(value: SketchJson) -> Sketch:
-    return Sketch(
-        between=None if value.between is None else tuple(value.between),
-        without=tuple(value.without),
-        forced=tuple(value.forced),
-        relays=tuple(value.relays),
-        switches=value.switches,
-        offsets=tuple(value.offsets),
-        chunks=value.chunks,
-        instances=value.instances,
-    )
 
 
 def _bounded(content: bytes | str) -> None:

@@ -8,8 +8,6 @@ A spreadsheet computes what begins with one of a few signs, and a name of a file
 so. Such a text gets an apostrophe before it, which spreadsheets do not show; numbers stay numbers.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import os

@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
 from fractions import Fraction
+from itertools import repeat
 from typing import Any, TypeVar
 
 import msgspec
@@ -138,38 +139,23 @@ def _fraction(text: str) -> Fraction:
 
 def bound_to_json(bound: Bound) -> Json:
     """Return a bound with its witness."""
-    witness: Json | None = None
-    if isinstance(bound.witness, Cut):
-        witness = {
-            "witness": "cut",
-            "inside": list(bound.witness.inside),
-            "links": [list(ends) for ends in bound.witness.links],
-            "bandwidth": bound.witness.bandwidth,
-        }
-    elif isinstance(bound.witness, Path):
-        witness = {"witness": "path", "devices": list(bound.witness.devices)}
-    return {
-        "makespan": bound.makespan,
-        "kind": bound.kind,
-        "reference": bound.reference,
-        "witness": witness,
-        "whole_chunks": bound.whole_chunks,
-        **({"steady": True} if bound.steady else {}),
-    }
+    value = json_of(bound)
+    if bound.witness is not None:
+        tag = type(bound.witness).__name__.lower()
+        value["witness"] = {"witness": tag, **json_of(bound.witness)}
+    if not bound.steady:
+        del value["steady"]
+    return value
 
 
 def bound_of(value: wire.BoundJson) -> Bound:
     """Make a bound of its shape."""
     witness: Cut | Path | None = None
     if isinstance(value.witness, wire.CutJson):
-        witness = Cut(
-            tuple(value.witness.inside), tuple(value.witness.links), value.witness.bandwidth
-        )
-    elif isinstance(value.witness, wire.PathJson):
-        witness = Path(tuple(value.witness.devices))
-    return Bound(
-        value.makespan, value.kind, witness, value.reference, value.whole_chunks, value.steady
-    )
+        witness = noun_of(Cut, value.witness)
+    elif value.witness is not None:
+        witness = noun_of(Path, value.witness)
+    return replace(noun_of(Bound, value), witness=witness)
 
 
 def witness_devices(bound: Bound) -> Iterator[str]:
@@ -186,42 +172,36 @@ Json = dict[str, Any]
 Shape = TypeVar("Shape")
 
 
+def json_of(noun: Any) -> Json:
+    """Return the fields of a noun by their names, tuples as lists."""
+    made: Json = msgspec.to_builtins(noun)
+    return made
+
+
+def noun_of(kind: type[Shape], value: msgspec.Struct) -> Shape:
+    """Make a noun of a shape with the same fields, whose lists are tuples in the noun."""
+    given = msgspec.structs.asdict(value).items()
+    return kind(**{name: tuple(each) if isinstance(each, list) else each for name, each in given})
+
+
 def topology_to_json(topology: Topology) -> Json:
     """Return a topology as the canvas edits it and files keep it."""
     return {
         "name": topology.name,
-        "devices": [
-            {
-                "name": each.name,
-                "kind": each.kind,
-                "host": each.host,
-                "stores": each.stores,
-                "copies": each.copies,
-                "reduces": each.reduces,
-                "buffer_bytes": each.buffer_bytes,
-            }
-            for each in topology.devices
-        ],
-        "links": [
-            {
-                "src": each.src,
-                "dst": each.dst,
-                "bandwidth": each.bandwidth,
-                "alpha": each.alpha,
-                "medium": each.medium,
-                "count": each.count,
-            }
-            for each in topology.links
-        ],
-        "limits": [
-            {
-                "name": each.name,
-                "links": [list(ends) for ends in each.links],
-                "bandwidth": each.bandwidth,
-            }
-            for each in topology.limits
-        ],
+        "devices": [json_of(each) for each in topology.devices],
+        "links": [json_of(each) for each in topology.links],
+        "limits": limits_to_json(topology.limits),
     }
+
+
+def limits_to_json(limits: Iterable[SharedLimit]) -> list[Json]:
+    """Return shared limits."""
+    return [json_of(each) for each in limits]
+
+
+def limits_of(values: Iterable[wire.LimitJson]) -> tuple[SharedLimit, ...]:
+    """Make shared limits of their shapes."""
+    return tuple(noun_of(SharedLimit, each) for each in values)
 
 
 def topology_from_json(value: Any) -> Topology:
@@ -244,15 +224,7 @@ def problem_to_json(problem: Problem) -> Json:
         "collective": collective_to_json(problem.collective),
     }
     if problem.windows:
-        value["windows"] = [
-            {
-                "links": [list(ends) for ends in each.links],
-                "begin": each.begin,
-                "end": each.end,
-                "share": each.share,
-            }
-            for each in problem.windows
-        ]
+        value["windows"] = [json_of(each) for each in problem.windows]
     return value
 
 
@@ -274,16 +246,11 @@ def collective_to_json(collective: Collective) -> Json:
 
 def _chunk_to_json(chunk: Chunk) -> Json:
     """Return a chunk; priority and tenant are left out where they are the default."""
-    value: Json = {
-        "size": chunk.size,
-        "holders": list(chunk.holders),
-        "destinations": list(chunk.destinations),
-        "reduced": chunk.reduced,
-    }
-    if chunk.priority != 1:
-        value["priority"] = chunk.priority
-    if chunk.tenant:
-        value["tenant"] = chunk.tenant
+    value = json_of(chunk)
+    if chunk.priority == 1:
+        del value["priority"]
+    if not chunk.tenant:
+        del value["tenant"]
     return value
 
 
@@ -291,6 +258,8 @@ def plan_to_json(plan: Plan) -> Json:
     """Return a plan, tagged by its type."""
     if isinstance(plan, Schedule):
         cut: Json = {} if plan.chunks is None else {"chunks": plan.chunks}
+        if any(each.terms is not None for each in plan.sends):
+            cut["terms"] = [each.terms and sorted(each.terms) for each in plan.sends]
         return cut | {
             "plan": "schedule",
             "epoch_duration": plan.epoch_duration,
@@ -321,7 +290,6 @@ def plan_from_json(value: Any, topology: Topology | None = None) -> Plan:
 
 def result_to_json(result: Result) -> Json:
     """Return a result; what follows from the plan is written for people only."""
-    size = result.size
     return {
         "problem": problem_to_json(result.problem),
         "plan": plan_to_json(result.plan),
@@ -331,13 +299,7 @@ def result_to_json(result: Result) -> Json:
         "options": dict(result.options),
         "solve_time": result.solve_time,
         "log": list(result.log),
-        "size": None
-        if size is None
-        else {
-            "variables": size.variables,
-            "constraints": size.constraints,
-            "nonzeros": size.nonzeros,
-        },
+        "size": None if result.size is None else json_of(result.size),
         "makespan": result.makespan,
         **({"found_by": result.found_by} if result.found_by else {}),
         **({"closed_form": asdict(result.closed_form)} if result.closed_form else {}),
@@ -372,35 +334,17 @@ def shaped(value: Any, shape: type[Shape] | Any, what: str) -> Any:
 def topology_of(value: wire.TopologyJson) -> Topology:
     """Make a topology of its shape; the meaning is checked here."""
     return Topology(
-        name=value.name,
-        devices=tuple(
-            device(
-                each.kind,
-                each.name,
-                host=each.host,
-                stores=each.stores,
-                copies=each.copies,
-                reduces=each.reduces,
-                buffer_bytes=each.buffer_bytes,
-            )
-            for each in value.devices
-        ),
-        links=tuple(
-            Link(each.src, each.dst, each.bandwidth, each.alpha, each.medium, each.count)
-            for each in value.links
-        ),
-        limits=tuple(
-            SharedLimit(each.name, tuple(each.links), each.bandwidth) for each in value.limits
-        ),
+        value.name,
+        tuple(device(**msgspec.structs.asdict(each)) for each in value.devices),
+        tuple(Link(*msgspec.structs.astuple(each)) for each in value.links),
+        limits_of(value.limits),
     )
 
 
 def problem_of(value: wire.ProblemJson) -> Problem:
     """Make a problem of its shape; the meaning is checked here."""
     topology = topology_of(value.topology)
-    windows = tuple(
-        Window(tuple(each.links), each.begin, each.end, each.share) for each in value.windows
-    )
+    windows = tuple(noun_of(Window, each) for each in value.windows)
     return Problem(topology, _collective(value.collective, len(topology.ranks)), windows)
 
 
@@ -409,28 +353,17 @@ def _collective(value: wire.CollectiveJson, ranks: int) -> Collective:
         made = make_collective(value.kind, ranks, value.size, chunks=value.chunks, root=value.root)
         return replace(made, whole=value.whole)
     same: dict[tuple[int, ...], tuple[int, ...]] = {}
-    chunks = tuple(shared(_chunk_of(each), same) for each in value.chunks)
+    chunks = tuple(shared(noun_of(Chunk, each), same) for each in value.chunks)
     if value.kind == "custom":
         return replace(custom(ranks, chunks), whole=value.whole)
     return Collective(value.kind, ranks, value.size, chunks, whole=value.whole)
-
-
-def _chunk_of(value: wire.ChunkJson) -> Chunk:
-    return Chunk(
-        value.size,
-        tuple(value.holders),
-        tuple(value.destinations),
-        value.reduced,
-        value.priority,
-        value.tenant,
-    )
 
 
 def plan_of(value: wire.PlanJson, topology: Topology | None) -> Plan:
     """Make a plan of its shape; whether it answers a problem is for `ccl.verify` to say."""
     if isinstance(value, wire.ScheduleJson):
         return Schedule(
-            tuple(_send(*each) for each in value.sends),
+            tuple(map(_send, value.sends, _terms(value))),
             value.epoch_duration,
             value.horizon,
             value.chunks,
@@ -440,12 +373,34 @@ def plan_of(value: wire.PlanJson, topology: Topology | None) -> Plan:
     return Flow(tuple(Rate(*each) for each in value.rates))
 
 
-def _send(epoch: int, chunk: int, route: list[str], fraction: float) -> Send:
+def _terms(value: wire.ScheduleJson) -> Iterator[frozenset[int] | None]:
+    """Yield the terms of each send, equal ones as one set."""
+    if not value.terms:
+        yield from repeat(None, len(value.sends))
+        return
+    if len(value.terms) != len(value.sends):
+        raise FormatError(
+            f"plan, at terms: {len(value.terms):,} for {len(value.sends):,} sends; give each its "
+            "ranks, or null"
+        )
+    same: dict[frozenset[int], frozenset[int]] = {}
+    for number, ranks in enumerate(value.terms):
+        if ranks is None:
+            yield None
+            continue
+        terms = frozenset(ranks)
+        if len(terms) < len(ranks):
+            raise FormatError(f"plan, at terms[{number}]: {ranks} has a rank twice; name each once")
+        yield same.setdefault(terms, terms)
+
+
+def _send(value: tuple[int, int, list[str], float], terms: frozenset[int] | None) -> Send:
+    epoch, chunk, route, fraction = value
     if len(route) < 2:
         raise FormatError(
             f"plan: a send of chunk {chunk} in epoch {epoch} goes along {route}; name two devices"
         )
-    return Send(epoch, chunk, route[0], route[-1], via=tuple(route[1:-1]), fraction=fraction)
+    return Send(epoch, chunk, route[0], route[-1], tuple(route[1:-1]), fraction, terms)
 
 
 def result_of(value: wire.ResultJson) -> Result:
@@ -458,7 +413,6 @@ def result_of(value: wire.ResultJson) -> Result:
         raise FormatError(
             f"result, at stop: {value.stop!r} is unknown; there are {', '.join(Stop.__members__)}"
         )
-    size = value.size
     problem = problem_of(value.problem)
     bounds = tuple(bound_of(each) for each in value.bounds)
     result = conclude(
@@ -471,16 +425,15 @@ def result_of(value: wire.ResultJson) -> Result:
         options=value.options,
         solve_time=value.solve_time,
         log=tuple(value.log),
-        size=None if size is None else ModelSize(size.variables, size.constraints, size.nonzeros),
+        size=None if value.size is None else noun_of(ModelSize, value.size),
         ours=False,
     )
     _check_told(value, result)
-    told = value.closed_form
     return replace(
         result,
         bounds=true_bounds(problem, result.plan, bounds, makespan=result.makespan, ours=False),
         found_by=value.found_by,
-        closed_form=None if told is None else ClosedForm(**msgspec.structs.asdict(told)),
+        closed_form=None if value.closed_form is None else noun_of(ClosedForm, value.closed_form),
     ).stopped()
 
 

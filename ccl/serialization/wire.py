@@ -4,17 +4,20 @@ A document says ``"format": "topoloom/1"`` and its ``kind``: topology, problem, 
 Positions on a drawing lie beside a topology, never in it. GB/s, µs and bytes throughout.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
+
+from ccl.bound import BoundKind
+from ccl.collective import CollectiveKind
+from ccl.topology import DeviceKind
 
 MOST = 2**53
 """A whole number that every program reads as written; none that counts something is larger."""
 
 Positive = Annotated[float, Meta(gt=0)]
 Whole = Annotated[int, Meta(ge=0, le=MOST)]
+Rank = Annotated[int, Meta(ge=0, le=2**20)]
 Number = Annotated[int, Meta(ge=-MOST, le=MOST)]
 Share = Annotated[float, Meta(gt=0, le=1)]
 Ends = tuple[str, str]
@@ -25,7 +28,7 @@ class DeviceJson(Struct, forbid_unknown_fields=True):
     """A device; abilities that are absent are those of its kind."""
 
     name: str
-    kind: Literal["gpu", "switch", "memory", "nic"] = "gpu"
+    kind: DeviceKind = "gpu"
     host: str | None = None
     stores: bool | None = None
     copies: bool | None = None
@@ -82,17 +85,7 @@ class CollectiveJson(Struct, forbid_unknown_fields=True):
     there is a root.
     """
 
-    kind: Literal[
-        "all-gather",
-        "reduce-scatter",
-        "all-reduce",
-        "all-to-all",
-        "broadcast",
-        "reduce",
-        "gather",
-        "scatter",
-        "custom",
-    ]
+    kind: CollectiveKind
     size: float
     chunks: Number | list[ChunkJson] = 1
     root: Number = 0
@@ -117,12 +110,16 @@ class ProblemJson(Struct, forbid_unknown_fields=True):
 
 
 class ScheduleJson(Struct, forbid_unknown_fields=True, tag="schedule", tag_field="plan"):
-    """Sends as (epoch, chunk, route from device to device, fraction)."""
+    """Sends as (epoch, chunk, route from device to device, fraction).
+
+    Where sends name what they carry of a sum, `terms` has for each its ranks or null.
+    """
 
     epoch_duration: Positive
     horizon: Annotated[int, Meta(ge=1, le=MOST)]
     sends: list[tuple[Whole, Whole, list[str], Share]]
     chunks: Annotated[int, Meta(ge=1, le=MOST)] | None = None
+    terms: list[list[Rank] | None] = field(default_factory=list)
 
 
 class TreeJson(Struct, forbid_unknown_fields=True):
@@ -183,7 +180,7 @@ class BoundJson(Struct, forbid_unknown_fields=True):
     """A lower bound in µs with what proves it."""
 
     makespan: Positive
-    kind: Literal["path", "injection", "ejection", "cut", "stages", "group", "flow", "solver"]
+    kind: BoundKind
     reference: str
     witness: CutJson | PathJson | None = None
     whole_chunks: bool = False

@@ -3,7 +3,8 @@
 The replay keeps this and forgets the epochs. A send waits for
 
 * of a whole chunk, the arrival that the schedule relies on;
-* of a reduced chunk, every contribution that the schedule has there before the send starts;
+* of a reduced chunk, every contribution that the schedule has there before the send starts; where
+  sends of it name their terms, the arrivals of the values that it carries, and no others;
 * of a part of a chunk, as many of the parts in order of arrival as make up what has left so far
   and leaves now;
 * from a device that cannot store, everything that the schedule sends on in the same epoch. Such
@@ -16,16 +17,16 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter, ge
 from typing import NamedTuple
 
-from ccl.plans import Schedule, Send
+from ccl.plans import Schedule, Send, bits_of, choose_values, share_values
 from ccl.problem import Problem
 from ccl.simulate.routes import SAME_MOMENT, Held, LaidRoute, Routes, Spans, group_transmissions
-from ccl.topology import SharedLimit
+from ccl.topology import Device, SharedLimit
 
 _Moments = list[tuple[float, int]]
 """Times in µs, each with the place of a send."""
@@ -73,6 +74,11 @@ class Plan:
     crossings: Sequence[Crossing]
     of: Sequence[tuple[int, int]]
     begins: Sequence[float]
+
+    def together(self, place: int) -> tuple[int, ...]:
+        """Return the places of the sends that arrive as one value with a send: of its sum."""
+        crossing = self.crossings[self.of[place][0]]
+        return crossing.sends if crossing.route.joins else (place,)
 
 
 def find_release_times(problem: Problem, plan: Plan) -> list[float]:
@@ -161,14 +167,25 @@ def _spread(held: Held, free: list[float], *, route: LaidRoute, begin: float) ->
     )
 
 
-def find_needs(problem: Problem, schedule: Schedule, plan: Plan) -> list[Sequence[int]]:
-    """Return for each send the places of those that must have arrived before it starts."""
+Named = Mapping[int, "Carried"]
+"""What sends carry by their places, of chunks of which some name their terms."""
+
+
+def find_needs(
+    problem: Problem, schedule: Schedule, plan: Plan, named: Named
+) -> list[Sequence[int]]:
+    """Return for each send the places of those that must have arrived before it starts.
+
+    `named` is what `find_carried` returns.
+    """
     simple, rest = _arrivals(problem, plan)
     needs: list[Sequence[int]] = [()] * len(plan.sends)
     departures: defaultdict[tuple[int, str], _Moments] = defaultdict(list)
     for i, send in enumerate(plan.sends):
         key = send.chunk, send.src
-        if key in simple:
+        if i in named:
+            needs[i] = named[i].after
+        elif key in simple:
             needs[i] = (simple[key][1],)
         elif key in rest:
             departures[key].append((plan.starts[i], i))
@@ -237,19 +254,25 @@ def _forwarded(
     needs: list[Sequence[int]], plan: Plan, *, came: _Moments, leaving: _Moments, schedule: Schedule
 ) -> None:
     """Wait for all that a device which cannot store sends on in the same epoch."""
-    tau, slack = schedule.epoch_duration, SAME_MOMENT * schedule.duration
     by_epoch: dict[int, list[int]] = {plan.sends[i].epoch: [] for _, i in leaving}
     for end, j in came:
-        epoch = last = math.ceil(end / tau)
-        first = math.ceil((end - slack) / tau)
-        if first < last:
-            # Where rounding leaves open which epoch is the next, it is seldom its own.
-            epochs = sorted(range(first, last + 1), key=partial(ge, plan.sends[j].epoch))
-            epoch = next((each for each in epochs if each in by_epoch), last)
+        epoch = _next_epoch(schedule, end, plan.sends[j].epoch, by_epoch)
         if epoch in by_epoch:
             by_epoch[epoch].append(j)
     for _, i in leaving:
         needs[i] = by_epoch[plan.sends[i].epoch]
+
+
+def _next_epoch(schedule: Schedule, end: float, own: int, leaving: Container[int]) -> int:
+    """Return the epoch in which is sent on what arrives at a time from a send of epoch `own`."""
+    tau, slack = schedule.epoch_duration, SAME_MOMENT * schedule.duration
+    last = math.ceil(end / tau)
+    first = math.ceil((end - slack) / tau)
+    if first == last:
+        return last
+    # Where rounding leaves open which epoch is the next, it is seldom its own.
+    epochs = sorted(range(first, last + 1), key=partial(ge, own))
+    return next((each for each in epochs if each in leaving), last)
 
 
 def _in_order(
@@ -265,3 +288,120 @@ def _in_order(
             held += plan.sends[found[1]].fraction
             waited.append(found[1])
         needs[i] = waited[:]
+
+
+class Carried(NamedTuple):
+    """Contributions of a send as bits, and the places of those that bring them to its source."""
+
+    bits: int
+    after: tuple[int, ...]
+
+
+def find_carried(problem: Problem, schedule: Schedule, plan: Plan) -> dict[int, Carried]:
+    """Return by place what each send carries, of chunks of which some name their terms.
+
+    Values are followed in the times of the schedule, which is taken to be verified: a send of what
+    is not there waits for all that came.
+    """
+    chunks = {send.chunk for send in plan.sends if send.terms is not None}
+    return _Values(problem, schedule, plan, chunks).carried() if chunks else {}
+
+
+class _Values:
+    """What each device has of some chunks: values, each with the places of what brought it."""
+
+    def __init__(
+        self, problem: Problem, schedule: Schedule, plan: Plan, chunks: Container[int]
+    ) -> None:
+        self._schedule = schedule
+        self._plan = plan
+        self._those = [i for i, send in enumerate(plan.sends) if send.chunk in chunks]
+        self._devices = {each.name: each for each in problem.topology.devices}
+        self._held: defaultdict[tuple[int, str], list[Carried]] = defaultdict(list)
+        for number, chunk in enumerate(problem.collective.chunks):
+            for rank in chunk.holders if number in chunks else ():
+                name = problem.topology.ranks[rank]
+                self._held[number, name].append(Carried(1 << rank, ()))
+        # By chunk and device that cannot store, and by epoch: what came, and what leaves.
+        self._came: defaultdict[tuple[int, str, int], list[Carried]] = defaultdict(list)
+        self._leaving: defaultdict[tuple[int, str], defaultdict[int, list[int]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
+        for i in self._those:
+            send = plan.sends[i]
+            if not self._devices[send.src].stores:
+                self._leaving[send.chunk, send.src][send.epoch].append(i)
+        self._found: dict[int, Carried] = {}
+
+    def carried(self) -> dict[int, Carried]:
+        """Follow all in order; at one moment what arrives comes before what leaves."""
+        slack = SAME_MOMENT * self._schedule.duration
+        events = []
+        for i in self._those:
+            start, end = self._plan.starts[i], self._plan.ends[i]
+            events.append((start + slack, True, i))
+            events.append((max(end, start + slack), False, i))
+        for _, leaves, i in sorted(events):
+            if leaves:
+                self._leave(i)
+            else:
+                self._arrive(i)
+        return self._found
+
+    def _leave(self, i: int) -> None:
+        if i in self._found:
+            return
+        send, device = self._plan.sends[i], self._devices[self._plan.sends[i].src]
+        if not device.stores:
+            self._pass(send, device)
+            return
+        key = send.chunk, send.src
+        held = self._held[key]
+        terms = None if send.terms is None else bits_of(send.terms)
+        chosen = choose_values([each.bits for each in held], terms, adds=device.reduces)
+        used = range(len(held)) if chosen is None else chosen
+        carried = self._found[i] = _added(held[place] for place in used)
+        if not device.copies:
+            self._held[key] = [each for place, each in enumerate(held) if place not in used]
+        number, _ = self._plan.of[i]
+        crossing = self._plan.crossings[number]
+        if not crossing.route.joins:
+            self._found.update(dict.fromkeys(crossing.sends, carried))
+
+    def _pass(self, send: Send, device: Device) -> None:
+        """Give all that leaves a device that cannot store in an epoch what it carries."""
+        came = self._came[send.chunk, send.src, send.epoch]
+        leaving = self._leaving[send.chunk, send.src][send.epoch]
+        named = [self._plan.sends[i].terms for i in leaving]
+        shares = share_values(
+            [each.bits for each in came],
+            [None if each is None else bits_of(each) for each in named],
+            copies=device.copies,
+            adds=device.reduces,
+        )
+        for place, i in enumerate(leaving):
+            used = range(len(came)) if shares is None else shares[place]
+            self._found[i] = _added(came[each] for each in used)
+
+    def _arrive(self, i: int) -> None:
+        if i not in self._found:
+            self._leave(i)
+        send, places = self._plan.sends[i], self._plan.together(i)
+        if i != places[-1]:
+            return  # a sum is there with the last of its parts
+        value = Carried(_added(self._found[each] for each in places).bits, places)
+        if self._devices[send.dst].stores:
+            self._held[send.chunk, send.dst].append(value)
+            return
+        epochs = self._leaving[send.chunk, send.dst]
+        epoch = _next_epoch(self._schedule, self._plan.ends[i], send.epoch, epochs)
+        self._came[send.chunk, send.dst, epoch].append(value)
+
+
+def _added(values: Iterable[Carried]) -> Carried:
+    """Return the sum of values."""
+    bits, after = 0, list[int]()
+    for each in values:
+        bits |= each.bits
+        after += each.after
+    return Carried(bits, tuple(after))

@@ -261,6 +261,8 @@ def group_transmissions(problem: Problem, sends: Sequence[Send]) -> dict[int, Sh
         ]
         fits: dict[tuple[Route, ...], bool] = {}
         for group in _groups(problem, sends, places, joins=joins):
+            if joins and _named_twice([sends[i] for i in group]):
+                continue
             routes = tuple([(sends[i].src, *sends[i].via, sends[i].dst) for i in group])
             if routes not in fits:
                 turned = [route[::-1] for route in routes] if joins else routes
@@ -273,16 +275,31 @@ def group_transmissions(problem: Problem, sends: Sequence[Send]) -> dict[int, Sh
 def _groups(
     problem: Problem, sends: Sequence[Send], places: Sequence[int], *, joins: bool
 ) -> Iterator[tuple[int, ...]]:
-    """Yield sends of a chunk and an epoch which begin with the same link, or end with it."""
+    """Yield sends of a chunk and an epoch which begin with the same link, or end with it.
+
+    Those that begin with it have the same terms.
+    """
     device = problem.topology.device
-    found: dict[tuple[int, int, str, str], list[int]] = {}
+    found: dict[tuple[int, int, str, str, frozenset[int] | None], list[int]] = {}
     for i in places:
         send = sends[i]
         root, next_one = (send.dst, send.via[-1]) if joins else (send.src, send.via[0])
-        found.setdefault((send.epoch, send.chunk, root, next_one), []).append(i)
-    for (_, _, root, _), group in found.items():
+        terms = None if joins else send.terms
+        found.setdefault((send.epoch, send.chunk, root, next_one, terms), []).append(i)
+    for (_, _, root, _, _), group in found.items():
         if len(group) > 1 and device(root).stores:
             yield tuple(group)
+
+
+def _named_twice(sends: Sequence[Send]) -> bool:
+    """Return whether a contribution is in the terms of several sends."""
+    seen: set[int] = set()
+    for send in sends:
+        if send.terms is not None:
+            if not seen.isdisjoint(send.terms):
+                return True
+            seen |= send.terms
+    return False
 
 
 def _is_tree(routes: Sequence[Route], able: set[str]) -> bool:

@@ -8,22 +8,25 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 
-from ccl.plans import Schedule, Send
+from ccl.plans import Schedule, Send, ranks_of
 from ccl.problem import Problem
 from ccl.simulate.engine import Engine, Job, Promises
 from ccl.simulate.plan import (
     Crossing,
+    Named,
     Plan,
+    find_carried,
     find_needs,
     find_predecessors,
     find_release_times,
     plan_sends,
 )
 from ccl.simulate.routes import SAME_MOMENT, SlowTimes, Spans
-from ccl.timeline import Timeline, Transfer, sort_by_start
+from ccl.timeline import Terms, Timeline, Transfer, sort_by_start
 from ccl.topology import binding_limits
 
 
@@ -115,7 +118,8 @@ def replay_schedule(problem: Problem, schedule: Schedule) -> Timeline:
     """
     limits = binding_limits(problem.topology)
     plan = plan_sends(problem, schedule, limits)
-    needs = find_needs(problem, schedule, plan)
+    named = find_carried(problem, schedule, plan)
+    needs = find_needs(problem, schedule, plan, named)
     if limits or problem.windows:
         transfers, arrivals = replay_limited(problem, schedule, plan=plan, needs=needs)
     else:
@@ -125,7 +129,25 @@ def replay_schedule(problem: Problem, schedule: Schedule) -> Timeline:
         transfers, arrivals = _cross(plan, starts)
     makespan = _last_needed(problem, plan.sends, arrivals)
     placed, after = sort_by_start(transfers, find_predecessors(plan, needs))
-    return Timeline(placed, makespan, after=after)
+    terms = _terms(plan, transfers, named) if named else ()
+    return Timeline(placed, makespan, after=after, terms=terms)
+
+
+def _terms(plan: Plan, transfers: Sequence[Transfer], named: Named) -> Terms:
+    """Return the ranks whose contributions each transfer carries, in the order of their starts."""
+    sets: dict[int, frozenset[int]] = {}
+    found: list[tuple[float, frozenset[int] | None]] = []
+    done = iter(transfers)
+    for route, places, _ in plan.crossings:
+        for place in range(len(route.hops)):
+            bits = 0
+            for send, own in zip(places, route.own, strict=True):
+                if send in named and place in own:
+                    bits |= named[send].bits
+            if bits and bits not in sets:
+                sets[bits] = frozenset(ranks_of(bits))
+            found.append((next(done).start, sets.get(bits)))
+    return tuple([ranks for _, ranks in sorted(found, key=itemgetter(0))])
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,6 @@ in several respects a vertex is put on the edge, or two where the direction matt
 shared limit get a tail and a head, and the limit is a vertex beside the tails.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections import Counter

@@ -17,8 +17,6 @@ Colours that are equal do not mean that devices are interchangeable; colours tha
 they are not. They are used for finding candidates only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property

@@ -5,8 +5,6 @@ only wants flows and automorphisms. Here it is imported as if there were none, b
 alone; who prints imports matplotlib as ever.
 """
 
-from __future__ import annotations
-
 import sys
 import threading
 from importlib.abc import MetaPathFinder

@@ -1,7 +1,8 @@
 """Verification of a plan: it follows the data, never the solver's arithmetic.
 
 Nothing here is shared with a formulation or with the replay (`ccl.simulate`), so that a mistake
-there cannot hide here.
+there cannot hide here. Which values a send carries that names its terms is part of what a plan is,
+and defined with it (`ccl.plans`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Contents of devices and of sends: three kinds of chunks.
+"""Contents of devices and of sends: four kinds of chunks.
 
 A whole chunk is there or not. A chunk sent in parts is an amount between 0 and 1, as in a fluid.
 A reduced chunk is the set of ranks whose contributions have been added up, as bits of a number.
+Where sends of one name what they carry (`ccl.plans.Send.terms`), a device has several such sets.
 
 Whether what a device keeps fits into its buffer.
 """
@@ -9,13 +10,12 @@ Whether what a device keeps fits into its buffer.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-from ccl.collective import Chunk
 from ccl.errors import ScheduleError
-from ccl.plans import Send
+from ccl.plans import Send, bits_of, choose_values, ranks_of, share_values
 from ccl.problem import Problem
 from ccl.topology import Device
 from ccl.verify.order import TOLERANCE, find_meeting
@@ -234,7 +234,7 @@ class Sums:
 
     def missing(self, number: int, rank: int) -> str | None:
         """Describe whose contribution is not there."""
-        lacks = _all(self._chunks[number]) & ~self._sum[number, self._ranks[rank]]
+        lacks = bits_of(self._chunks[number].holders) & ~self._sum[number, self._ranks[rank]]
         if not lacks:
             return None
         whose = self._ranks[_lowest(lacks)]
@@ -249,20 +249,181 @@ class Sums:
         return broken_rule(timed, device, what, arrived=timed.send.dst == device.name)
 
 
-def _all(chunk: Chunk) -> int:
-    return sum(1 << rank for rank in chunk.holders)
+@dataclass(slots=True)
+class _Value:
+    """A sum as it came: its contributions, the send that brought it, and the last that uses it.
+
+    `uses` has the turns of all that do, and ``-1`` where a destination needs it at the end.
+    """
+
+    bits: int
+    came: Timed | None = None
+    last: Timed | None = None
+    uses: list[int] = field(default_factory=list)
+
+
+class Stay(NamedTuple):
+    """What takes the space of a chunk from a send's arrival until another leaves.
+
+    None for what is there at first, and for what stays.
+    """
+
+    came: Timed | None
+    last: Timed | None
+
+
+class Terms(Sums):
+    """Reduced chunks with sends that name what they carry: values, sums as they came."""
+
+    def __init__(self, problem: Problem, numbers: Sequence[int]) -> None:
+        super().__init__(problem, ())
+        self._devices = {each.name: each for each in problem.topology.devices}
+        self._turn = 0
+        self._values: defaultdict[tuple[int, str], list[_Value]] = defaultdict(list)
+        self._gone: defaultdict[tuple[int, str], list[_Value]] = defaultdict(list)
+        for number in numbers:
+            for rank in self._chunks[number].holders:
+                self._values[number, self._ranks[rank]].append(_Value(1 << rank))
+
+    def leave(self, timed: Timed, device: Device) -> Content:
+        """Send the sum of values; a device that cannot copy has them no more."""
+        place = timed.send.chunk, device.name
+        values = self._values[place]
+        if not values:
+            raise _absent(timed, device)
+        bits = [each.bits for each in values]
+        chosen = choose_values(bits, _named(timed.send), adds=device.reduces)
+        if chosen is None:
+            raise self._unsent(timed, device, bits)
+        self._turn += 1
+        for i in chosen:
+            values[i].last = timed
+            values[i].uses.append(self._turn)
+        if not device.copies:
+            self._gone[place] += [values[i] for i in chosen]
+            self._values[place] = [each for i, each in enumerate(values) if i not in chosen]
+        return sum(bits[i] for i in chosen)
+
+    def arrive(self, timed: Timed, device: Device, content: Content) -> None:
+        """Keep a value beside the others."""
+        values = self._values[timed.send.chunk, device.name]
+        if any(each.bits == content for each in values):
+            raise _twice(timed, device)
+        values.append(_Value(int(content), timed))
+
+    def cross(
+        self, timed: Timed, device: Device, *, came: Sequence[Content], leaving: Sequence[Send]
+    ) -> Sequence[Content]:
+        """Send each value on, as one with others where the device reduces."""
+        bits = [int(each) for each in came]
+        terms = [_named(send) for send in leaving]
+        shares = share_values(bits, terms, copies=device.copies, adds=device.reduces)
+        if shares is None:
+            if not any(terms):
+                raise _unforwarded(timed, device, came=len(came), leaves=len(leaving))
+            what = (
+                f"what came to {device.name} of chunk {timed.send.chunk} for this epoch, "
+                f"{' and '.join(map(_ranks, bits))}, is not what leaves it, "
+                f"{' and '.join(_ranks(each) if each else 'the rest' for each in terms)}; both "
+                "must agree"
+            )
+            raise broken_rule(timed, device, what)
+        return [self._added(timed, device, [bits[i] for i in share]) for share in shares]
+
+    def missing(self, number: int, rank: int) -> str | None:
+        """Describe whose contribution is not there, or what does not add up."""
+        name, wanted = self._ranks[rank], bits_of(self._chunks[number].holders)
+        values = self._values[number, name]
+        bits = [each.bits for each in values]
+        chosen = choose_values(bits, wanted, adds=self._devices[name].reduces)
+        if chosen is not None:
+            for i in chosen:
+                values[i].uses.append(-1)
+            return None
+        lacks = wanted & ~_union(bits)
+        if lacks:
+            whose = self._ranks[_lowest(lacks)]
+            return f"the contribution of {whose} to chunk {number} is not in {name}"
+        held = " and ".join(map(_ranks, bits))
+        return f"{name} holds {held} of chunk {number}, which do not make up the sum of all"
+
+    def stays(self, number: int, name: str) -> list[Stay]:
+        """Return what takes the space of a chunk at a device, from when until when.
+
+        Values that leave together each time are added to one another as they come. What nobody
+        uses takes no space.
+        """
+        place = number, name
+        alike: dict[tuple[int, ...], list[_Value]] = {}
+        for value in (*self._gone[place], *self._values[place]):
+            if value.uses:
+                alike.setdefault(tuple(value.uses), []).append(value)
+        # They are in the order in which they came.
+        return [
+            Stay(those[0].came, None if uses[-1] < 0 else those[0].last)
+            for uses, those in alike.items()
+        ]
+
+    def _added(self, timed: Timed, device: Device, bits: Sequence[int]) -> int:
+        total = 0
+        for each in bits:
+            if total & each:
+                raise self._added_twice(timed, device, total & each)
+            total |= each
+        return total
+
+    def _unsent(self, timed: Timed, device: Device, bits: Sequence[int]) -> ScheduleError:
+        send, held = timed.send, " and ".join(map(_ranks, bits))
+        named = _named(send)
+        lacks = 0 if named is None else named & ~_union(bits)
+        if lacks:
+            what = (
+                f"{device.name} does not hold the contribution of rank {_lowest(lacks)} "
+                f"({self._ranks[_lowest(lacks)]}) to {send} at {timed.start:g} µs; send it later"
+            )
+        elif not device.reduces:
+            what = (
+                f"{device.name} cannot reduce and holds {held} of chunk {send.chunk} at "
+                f"{timed.start:g} µs; name in the terms of {send} what came as one"
+            )
+        else:
+            what = (
+                f"{device.name} holds {held} of chunk {send.chunk} at {timed.start:g} µs, of which "
+                f"none add up to {send}; name ranks whose sums it holds"
+            )
+        return broken_rule(timed, device, what)
+
+
+def _named(send: Send) -> int | None:
+    return None if send.terms is None else bits_of(send.terms)
+
+
+def _ranks(bits: int) -> str:
+    ranks = [str(rank) for rank in ranks_of(bits)]
+    return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(ranks)}"
+
+
+def _union(values: Sequence[int]) -> int:
+    total = 0
+    for each in values:
+        total |= each
+    return total
 
 
 def _lowest(bits: int) -> int:
     return (bits & -bits).bit_length() - 1
 
 
-def check_buffers(problem: Problem, clock: Clock) -> ScheduleError | None:
+def check_buffers(
+    problem: Problem, clock: Clock, terms: Mapping[int, Terms]
+) -> ScheduleError | None:
     """Return the first moment at which a device keeps more than its buffer takes.
 
     A device keeps a chunk from its arrival until its last send of it starts, and for ever where
     it is a destination; parts of a chunk are stored as amounts. What leaves at a moment makes space
-    for what arrives then.
+    for what arrives then. Where sends name what they carry, a device keeps each value likewise, and
+    for ever where a destination needs it; values that all the same sends carry are one, since they
+    can be added as they come. `terms` has these chunks by number.
     """
     limited = {
         each.name: _Traffic()
@@ -285,7 +446,9 @@ def check_buffers(problem: Problem, clock: Clock) -> ScheduleError | None:
             if ranks[rank] in limited:
                 limited[ranks[rank]].needs.add(number)
     found = [
-        _overfull(problem, clock, device=problem.topology.device(name), traffic=traffic)
+        _overfull(
+            problem, clock, device=problem.topology.device(name), traffic=traffic, terms=terms
+        )
         for name, traffic in limited.items()
     ]
     errors = [error for error in found if error is not None]
@@ -303,12 +466,15 @@ class _Traffic:
 
 
 def _overfull(
-    problem: Problem, clock: Clock, *, device: Device, traffic: _Traffic
+    problem: Problem, clock: Clock, *, device: Device, traffic: _Traffic, terms: Mapping[int, Terms]
 ) -> ScheduleError | None:
     assert device.buffer_bytes is not None
     capacity = device.buffer_bytes * (1 + TOLERANCE)
     held = 0.0
-    for _, change, time, timed, number in sorted(_changes(problem, clock, traffic), key=_order):
+    changes = _changes(problem, clock, traffic, terms)
+    for number, those in terms.items():
+        changes += _stays(clock, those.stays(number, device.name), problem=problem, number=number)
+    for _, change, time, timed, number in sorted(changes, key=_order):
         held += change
         if change > 0 and held > capacity:
             epoch = 0 if timed is None else timed.send.epoch
@@ -329,10 +495,26 @@ def _order(change: _Change) -> tuple[float, float]:
     return change[:2]
 
 
-def _changes(problem: Problem, clock: Clock, traffic: _Traffic) -> list[_Change]:
-    """List what a device begins and ceases to keep."""
+def _stays(
+    clock: Clock, stays: Iterable[Stay], *, problem: Problem, number: int
+) -> Iterator[_Change]:
+    """Yield the values of a chunk that a device begins and ceases to keep."""
+    size = problem.collective.chunks[number].size
+    for came, last in stays:
+        end = 0.0 if came is None else came.end
+        yield (-clock.slack if came is None else end + clock.slack), size, end, came, number
+        if last is not None:
+            yield last.start, -size, last.start, last, number
+
+
+def _changes(
+    problem: Problem, clock: Clock, traffic: _Traffic, apart: Container[int]
+) -> list[_Change]:
+    """List what a device begins and ceases to keep, but of some chunks."""
     changes: list[_Change] = []
     for number in sorted({*traffic.came, *traffic.left, *traffic.holds}):
+        if number in apart:
+            continue
         chunk = problem.collective.chunks[number]
         arrivals, departures = traffic.came.get(number, []), traffic.left.get(number, [])
         holds, needs = number in traffic.holds, number in traffic.needs

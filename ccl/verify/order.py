@@ -33,9 +33,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ccl.collective import Chunk
 from ccl.errors import ScheduleError
 from ccl.plans import Schedule, Send
 from ccl.problem import Problem
+from ccl.text import enumerate_words
 from ccl.timeline import Timeline, Transfer
 from ccl.topology import Link, Topology
 
@@ -51,7 +53,8 @@ class Order:
     """Sends by epoch; of the millions that there may be, each path is stored once.
 
     `sends` are in order, `routes` are the different paths, `route_of` is the number of each send's
-    path and `split` has the chunks of which parts are sent.
+    path, `split` has the chunks of which parts are sent and `named` those of which sends name what
+    they carry.
     """
 
     def __init__(self, schedule: Schedule) -> None:
@@ -62,6 +65,7 @@ class Order:
         ]
         self.routes: Sequence[Route] = [(src, *via, dst) for src, via, dst in numbers]
         self.split = {send.chunk for send in self.sends if send.fraction < 1}
+        self.named = {send.chunk for send in self.sends if send.terms is not None}
 
     @cached_property
     def epochs(self) -> NDArray[np.int64]:
@@ -74,6 +78,13 @@ class Order:
     def chunks(self) -> NDArray[np.int64]:
         """Chunk of each send, shape (sends,)."""
         return np.fromiter((send.chunk for send in self.sends), np.int64, len(self.sends))
+
+    @cached_property
+    def terms(self) -> NDArray[np.int64]:
+        """Of each send the number of its terms, the same for equal ones, shape (sends,)."""
+        numbers: dict[frozenset[int] | None, int] = {}
+        found = [numbers.setdefault(send.terms, len(numbers)) for send in self.sends]
+        return np.array(found, dtype=np.int64)
 
 
 def check_paths(problem: Problem, schedule: Schedule, order: Order) -> None:
@@ -94,7 +105,7 @@ def check_paths(problem: Problem, schedule: Schedule, order: Order) -> None:
         for number in order.split - absent
         if chunks[number].reduced or len(chunks[number].destinations) > 1
     }
-    if not absent and not whole and not any(wrong):
+    if not absent and not whole and not any(wrong) and not order.named:
         return
     for send, path in zip(order.sends, order.route_of, strict=True):
         broken = wrong[path]
@@ -102,12 +113,25 @@ def check_paths(problem: Problem, schedule: Schedule, order: Order) -> None:
             broken = send.src, f"there is no such chunk; they go from 0 to {len(chunks) - 1}"
         elif broken is None and send.fraction < 1 and send.chunk in whole:
             broken = send.src, f"only {send.fraction:g} of it is sent; send the whole chunk"
+        elif broken is None and send.terms is not None:
+            broken = _misnamed(chunks[send.chunk], send)
         if broken is not None:
             where, what = broken
             time = send.epoch * schedule.epoch_duration
             raise ScheduleError(
                 f"epoch {send.epoch}: {send}: {what}", where=where, time=time, epoch=send.epoch
             )
+
+
+def _misnamed(chunk: Chunk, send: Send) -> tuple[str, str] | None:
+    """Describe where and why a send cannot carry the contributions that it names, or None."""
+    if not chunk.reduced:
+        return send.src, "the chunk is not reduced; leave out the terms"
+    others = (send.terms or frozenset()).difference(chunk.holders)
+    if others:
+        ranks = enumerate_words([str(rank) for rank in sorted(chunk.holders)], 16)
+        return send.src, f"rank {min(others)} contributes nothing to it; its terms are of {ranks}"
+    return None
 
 
 def _broken_path(topology: Topology, route: Route) -> tuple[str, str] | None:
@@ -161,7 +185,9 @@ def find_trees(problem: Problem, order: Order) -> dict[int, Tree]:
             if (each.reduces if joins else each.copies)
         }
         fits: dict[tuple[int, ...], bool] = {}
-        for places in _alike(order, _roots(problem, turned, able), taken):
+        for places in _alike(order, _roots(problem, turned, able), taken, same=not joins):
+            if joins and order.named and not _disjoint([order.sends[i] for i in places]):
+                continue
             members = tuple([order.route_of[place] for place in places])
             if members not in fits:
                 fits[members] = _branches([turned[path] for path in members], able)
@@ -188,15 +214,25 @@ def _roots(problem: Problem, turned: Sequence[Route], able: set[str]) -> NDArray
     )
 
 
+def _disjoint(sends: Sequence[Send]) -> bool:
+    """Return whether no contribution is named by two of some sends."""
+    named = [send.terms for send in sends if send.terms is not None]
+    return len(frozenset().union(*named)) == sum(map(len, named))
+
+
 def _alike(
-    order: Order, roots: NDArray[np.int64], taken: NDArray[np.bool_]
+    order: Order, roots: NDArray[np.int64], taken: NDArray[np.bool_], *, same: bool
 ) -> Iterator[tuple[int, ...]]:
-    """Yield places of two or more sends of one chunk and epoch with the same first link."""
+    """Yield places of two or more sends of one chunk and epoch with the same first link.
+
+    They have the same terms if those must be.
+    """
     root = roots[order.route_of]
     places = np.flatnonzero((root >= 0) & ~taken)
-    columns = [each[places] for each in (root, order.chunks, order.epochs)]
+    keys = [root, order.chunks, order.epochs, *([order.terms] if same and order.named else [])]
+    columns = [each[places] for each in keys]
     places = places[np.lexsort(columns)]
-    columns = [each[places] for each in (root, order.chunks, order.epochs)]
+    columns = [each[places] for each in keys]
     new = np.any([column[1:] != column[:-1] for column in columns], axis=0)
     listed = places.tolist()
     bounds = [0, *(np.flatnonzero(new) + 1).tolist(), len(listed)]

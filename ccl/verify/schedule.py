@@ -11,7 +11,16 @@ from ccl.errors import ScheduleError
 from ccl.plans import Schedule, Send
 from ccl.problem import Problem
 from ccl.topology import Device
-from ccl.verify.contents import Content, Parts, Possession, Sums, Whole, broken_rule, check_buffers
+from ccl.verify.contents import (
+    Content,
+    Parts,
+    Possession,
+    Sums,
+    Terms,
+    Whole,
+    broken_rule,
+    check_buffers,
+)
 from ccl.verify.order import Order, Tree, check_paths
 from ccl.verify.times import Clock, Timed
 
@@ -31,11 +40,12 @@ def verify_schedule(problem: Problem, schedule: Schedule) -> None:
     check_paths(problem, schedule, order)
     _check_epochs(problem, schedule)
     clock = Clock(problem, schedule, order)
+    replay = _Replay(problem, schedule, clock=clock, order=order)
     found = (
         clock.overload,
         clock.excess(),
-        _Replay(problem, schedule, clock=clock, order=order).run(),
-        check_buffers(problem, clock),
+        replay.run(),
+        check_buffers(problem, clock, replay.terms()),
     )
     errors = [error for error in found if error is not None]
     if errors:
@@ -87,18 +97,27 @@ class _Replay:
     def _by_kind(self) -> list[Possession]:
         """Return for each chunk the holdings that it is counted in."""
         chunks = self._problem.collective.chunks
-        kinds: list[list[int]] = [[], [], []]
+        kinds: list[list[int]] = [[], [], [], []]
         of_chunk = []
         for number, chunk in enumerate(chunks):
-            kind = 2 if chunk.reduced else int(number in self._order.split)
+            kind = int(number in self._order.split)
+            if chunk.reduced:
+                kind = 3 if number in self._order.named else 2
             kinds[kind].append(number)
             of_chunk.append(kind)
         holdings: tuple[Possession, ...] = (
             Whole(self._problem, kinds[0]),
             Parts(self._problem, kinds[1]),
             Sums(self._problem, kinds[2]),
+            Terms(self._problem, kinds[3]),
         )
         return [holdings[kind] for kind in of_chunk]
+
+    def terms(self) -> dict[int, Terms]:
+        """Return the holdings of the chunks of which sends name what they carry."""
+        return {
+            number: those for number, those in enumerate(self._holdings) if isinstance(those, Terms)
+        }
 
     @staticmethod
     def _departure(send: Send) -> tuple[int, str, int]:
@@ -208,10 +227,7 @@ class _Replay:
         sums = self._holdings[sends[0].send.chunk]
         # Only sends of reduced chunks run together.
         assert isinstance(sums, Sums)
-        return sums.together(sends, self._contents(tree), self._devices)
-
-    def _contents(self, tree: Tree) -> list[Content]:
-        return [self._left(place) for place in tree.places]
+        return sums.together(sends, [self._left(place) for place in tree.places], self._devices)
 
     def _incomplete(self) -> ScheduleError | None:
         """Return what a destination lacks at the end."""

@@ -31,15 +31,7 @@ from ccl.errors import ScheduleError
 from ccl.plans import Schedule, Send
 from ccl.problem import Problem, Window
 from ccl.topology import Link
-from ccl.verify.order import (
-    TOLERANCE,
-    Order,
-    Route,
-    Stay,
-    find_trees,
-    occupy_limited,
-    occupy_unlimited,
-)
+from ccl.verify.order import TOLERANCE, Order, Stay, find_trees, occupy_limited, occupy_unlimited
 
 
 class Windows:
@@ -277,9 +269,9 @@ class Clock:
     def _laid(self, paths: tuple[int, ...], nbytes: float, epoch: int, *, joins: bool) -> _Crossing:
         """Lay out a path, or several that part or join, for so many bytes and an epoch."""
         topology, tau = self._problem.topology, self._schedule.epoch_duration
-        routes = [[topology.link(*ends) for ends in pairwise(self._route(i))] for i in paths]
+        routes = [[topology.link(*ends) for ends in pairwise(self._order.routes[i])] for i in paths]
         busy = {link.ends: self._busy(link, nbytes) for links in routes for link in links}
-        slowed = any(self._is_limited(ends) for ends in busy)
+        slowed = any(ends in self._limited or ends in self._windows.links for ends in busy)
         alphas = [sum(link.alpha for link in links) for links in routes]
         lags = [max(alphas) - alpha if joins else 0.0 for alpha in alphas]
         if slowed:
@@ -307,9 +299,6 @@ class Clock:
         limits = self._limited.get(link.ends, [])
         return nbytes * max([link.beta, *(1e-3 / each for each in limits)])
 
-    def _is_limited(self, ends: tuple[str, str]) -> bool:
-        return ends in self._limited or ends in self._windows.links
-
     def _epochs(self, nbytes: float, epoch: int) -> Callable[[Link, int, int], int | None]:
         """Return what counts the epochs of so many bytes on a link, for a send of an epoch."""
 
@@ -327,9 +316,6 @@ class Clock:
             slot = stay.epochs * tau
         number = self._problem.topology.link_index[stay.link.ends]
         return _Hop(number, stay.lead + stay.wait, stay.busy, slot, stay.first, stay.epochs)
-
-    def _route(self, number: int) -> Route:
-        return self._order.routes[number]
 
     def _overloaded(
         self, late: tuple[int, ...], crossing: _Crossing, free: Sequence[float]

@@ -180,12 +180,12 @@
       },
 
       /** The marks of the layer that is on, and which button is pressed. */
-      marks(layer, alike, prices, duals, tree, ways) {
+      marks(layer, alike, prices, duals, tree, paths) {
         // Their ids, not their states: a card that was drawn anew has buttons without any yet.
         const buttons = window.dash_clientside.callback_context.inputs_list.at(-1);
         const all = {
           gpus: alike?.gpus?.marks, links: alike?.links?.marks, prices: prices?.marks,
-          duals: duals?.marks, tree, ways,
+          duals: duals?.marks, tree, paths,
         };
         return [all[layer] ?? null, buttons.map(({ id }) => String(id.layer === layer))];
       },

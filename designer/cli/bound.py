@@ -14,18 +14,7 @@ from ccl import text
 from ccl.bound import Bound, Cut, Path
 from ccl.problem import Problem
 from ccl.timeline import algbw, bus_factor, busbw
-from designer.cli.request import (
-    ChunksOption,
-    Cluster,
-    CollectiveOption,
-    JsonOption,
-    RootOption,
-    SizeOption,
-    ask,
-    open_document,
-    print_facts,
-    print_json,
-)
+from designer.cli import request as cli
 from widgets.words import cut_words
 
 if TYPE_CHECKING:
@@ -34,48 +23,36 @@ if TYPE_CHECKING:
 
 
 def bound(
-    cluster: Cluster,
+    cluster: cli.Cluster,
     *,
-    collective: CollectiveOption = None,
-    size: SizeOption = None,
-    chunks: ChunksOption = None,
-    root: RootOption = None,
+    collective: cli.CollectiveOption = None,
+    size: cli.SizeOption = None,
+    chunks: cli.ChunksOption = None,
+    root: cli.RootOption = None,
     whole_chunks: Annotated[
         bool, typer.Option("--whole-chunks", help="Count only plans that never split a chunk.")
     ] = False,
-    as_json: JsonOption = False,
+    as_json: cli.JsonOption = False,
 ) -> None:
     """Print the largest lower bound on the makespan and the cut that proves it."""
-    problem = ask(
-        open_document(cluster), collective=collective, size=size, chunks=chunks, root=root
-    )
+    problem = cli.ask(cluster, collective=collective, size=size, chunks=chunks, root=root)
     from formulations import lower_bounds  # noqa: PLC0415  it loads a solver
 
     bounds = lower_bounds(problem, whole_chunks=whole_chunks)
     if as_json:
-        print_json(_answer(problem, bounds))
+        cli.print_json(_answer(problem, bounds))
         return
-    print_facts(
-        f"{problem.collective.kind} of {text.size(problem.collective.size)} on {problem.topology}",
+    cli.print_facts(
+        cli.title(problem),
         [*_facts(problem, bounds), *(("also", _line(each)) for each in bounds[1:4])],
     )
 
 
 def _answer(problem: Problem, bounds: Sequence[Bound]) -> dict[str, Any]:
     collective, best = problem.collective, bounds[0]
-    cuts = [
-        {
-            "inside": list(cut.inside),
-            "links": [list(ends) for ends in cut.links],
-            "bandwidth_GBps": cut.bandwidth,
-            "bound_us": proof.makespan,
-        }
-        for proof, cut in _cuts(bounds)[:1]
-    ]
+    cuts = [cli.cut_answer(cut) | {"bound_us": proof.makespan} for proof, cut in _cuts(bounds)[:1]]
     return {
-        "topology": problem.topology.name,
-        "collective": collective.kind,
-        "size": collective.size,
+        **cli.problem_answer(problem),
         "bound_us": best.makespan,
         "bound_kind": best.kind,
         "algbw_GBps": algbw(collective, best.makespan),
@@ -118,55 +95,45 @@ def _line(each: Bound) -> str:
 
 
 MOST_LISTED = 8
-"""Most classes of links that are told to people."""
+"""Most classes of links that are printed."""
 
 
 def optimum(
-    cluster: Cluster,
+    cluster: cli.Cluster,
     *,
-    collective: CollectiveOption = None,
-    size: SizeOption = None,
-    root: RootOption = None,
+    collective: cli.CollectiveOption = None,
+    size: cli.SizeOption = None,
+    root: cli.RootOption = None,
     worth: Annotated[
         bool, typer.Option("--worth", help="Add the bandwidth sensitivity of each kind of links.")
     ] = False,
-    as_json: JsonOption = False,
+    as_json: cli.JsonOption = False,
 ) -> None:
     """Print the best rate of a collective, latencies aside, and what proves it."""
-    problem = ask(open_document(cluster), collective=collective, size=size, chunks=None, root=root)
+    problem = cli.ask(cluster, collective=collective, size=size, root=root)
     from formulations.analyses import best_rate  # noqa: PLC0415  it loads igraph
     from formulations.analyses.sensitivity.changes import changes  # noqa: PLC0415
 
     best = best_rate.optimum(problem)
     links = changes(problem) if worth and best_rate.priceable(problem) else ()
     if as_json:
-        print_json(_best_rate_answer(problem, best, links))
+        cli.print_json(_best_rate_answer(problem, best, links))
         return
-    print_facts(
-        f"{problem.collective.kind} of {text.size(problem.collective.size)} on {problem.topology}",
-        [*_best_rate_facts(problem, best), *_worth(links, asked=worth)],
+    cli.print_facts(
+        cli.title(problem), [*_best_rate_facts(problem, best), *_worth(links, asked=worth)]
     )
 
 
 def _best_rate_answer(problem: Problem, best: Optimum, links: tuple[Change, ...]) -> dict[str, Any]:
     return {
-        "topology": problem.topology.name,
-        "collective": problem.collective.kind,
-        "size": problem.collective.size,
+        **cli.problem_answer(problem),
         "makespan_us": best.makespan,
         "algbw_GBps": best.algbw,
         "busbw_GBps": best.algbw * bus_factor(problem.collective),
         "fraction": None if best.fraction is None else str(best.fraction),
         "reached": best.reached,
         "proved_by": best.proved_by,
-        "cuts": [
-            {
-                "inside": list(cut.inside),
-                "links": [list(ends) for ends in cut.links],
-                "bandwidth_GBps": cut.bandwidth,
-            }
-            for cut in best.cuts
-        ],
+        "cuts": [cli.cut_answer(cut) for cut in best.cuts],
         "prices": [{"link": list(ends), "price": price} for ends, price in best.prices.items()],
         "worth": [
             {"links": each.words, "more": each.more, "less": each.less, "price": each.price}

@@ -10,15 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from ccl import text
 from ccl.errors import ProblemError
 from ccl.layout import layout
 from ccl.problem import Problem
 from ccl.result import Result
 from ccl.serialization.conditions import document, write_document
-from designer.cli.request import JsonOption, print_facts, print_json, print_table, remark, writable
+from designer.cli import request as cli
 from gallery import Entry, Parameter, catalog, entry, open_cluster
 
 if TYPE_CHECKING:
@@ -27,16 +25,12 @@ if TYPE_CHECKING:
 
 def gallery(
     name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[NAME]", help="A cluster, with arguments: ndv2:hosts=2.", show_default=False
-        ),
+        str | None, cli.argument("[NAME]", "A cluster, with arguments: ndv2:hosts=2.")
     ] = None,
     out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="FILE", help="Write the cluster as a topology document."),
+        Path | None, cli.option("--out", "FILE", "Write the cluster as a topology document.")
     ] = None,
-    as_json: JsonOption = False,
+    as_json: cli.JsonOption = False,
 ) -> None:
     """List the clusters, or tell of one: its figures and what each rests on."""
     if name is None:
@@ -46,7 +40,7 @@ def gallery(
             )
         _list(as_json=as_json)
         return
-    writable(out)
+    cli.writable(out)
     topology = open_cluster(name)
     found = entry(name.partition(":")[0])
     if out is not None:
@@ -58,22 +52,22 @@ def gallery(
         "links": len(topology.links),
     }
     if as_json:
-        print_json(_told(found) | told)
+        cli.print_json(_told(found) | told)
         return
     _print_entry(found, told)
     if out is not None:
-        remark(f"the topology is in {out}")
+        cli.remark(f"the topology is in {out}")
 
 
 def _list(*, as_json: bool) -> None:
     if as_json:
-        print_json({"clusters": [_told(each) for each in catalog()]})
+        cli.print_json({"clusters": [_told(each) for each in catalog()]})
         return
     rows = [
         (each.name, each.title, " ".join(_default(row) for row in each.parameters), each.source)
         for each in catalog()
     ]
-    print_table(("name", "cluster", "takes", "source"), rows)
+    cli.print_table(("name", "cluster", "takes", "source"), rows)
 
 
 def _told(found: Entry) -> dict[str, Any]:
@@ -105,7 +99,7 @@ def _print_entry(found: Entry, told: dict[str, Any]) -> None:
         f"{text.count(told['gpus'], 'GPU')}, {text.count(told['devices'], 'device')}, "
         f"{text.count(told['links'], 'one-way link')}"
     )
-    print_facts(
+    cli.print_facts(
         told["topology"],
         [
             ("what", found.summary),
@@ -114,7 +108,7 @@ def _print_entry(found: Entry, told: dict[str, Any]) -> None:
             *(("takes", _takes(each)) for each in found.parameters),
         ],
     )
-    print_table(
+    cli.print_table(
         ("figure", "value", "standing"),
         [(each.what, each.value, each.standing) for each in found.figures],
     )
@@ -138,24 +132,18 @@ USUAL = "usual"
 
 CatalogOption = Annotated[
     str | None,
-    typer.Option(
+    cli.option(
         "--catalog",
-        metavar="FILE",
-        help="Answer from this catalog what solving again could not better, and keep what is "
+        "FILE",
+        "Answer from this catalog what solving again could not better, and keep what is "
         f"solved; '{USUAL}' is your own. By default nothing is looked up or kept.",
-        show_default=False,
     ),
 ]
 
 
 FileOption = Annotated[
     str | None,
-    typer.Option(
-        "--catalog",
-        metavar="FILE",
-        help=f"Which catalog; by default, and as '{USUAL}', your own.",
-        show_default=False,
-    ),
+    cli.option("--catalog", "FILE", f"Which catalog; by default, and as '{USUAL}', your own."),
 ]
 
 
@@ -184,16 +172,16 @@ class Store:
         return cls(None if given is None else opened(given))
 
     def find(
-        self, problem: Problem, asked: Mapping[str, Any], *, time_limit: float | None
+        self, problem: Problem, request: Mapping[str, Any], *, time_limit: float | None
     ) -> Result | None:
         """Return a plan to which solving as `asked` could not add, or None."""
         if self.catalog is None:
             return None
         return self.catalog.find(
             problem,
-            asked["formulation"],
-            options=asked["options"],
-            gap=asked["gap"],
+            request["formulation"],
+            options=request["options"],
+            gap=request["gap"],
             time_limit=time_limit,
             enough=True,
         )

@@ -17,22 +17,8 @@ from ccl.errors import ProblemError
 from ccl.serialization.conditions import document, write_document
 from ccl.serialization.quantity import format_size, parse_size
 from ccl.serialization.text import write_text
+from designer.cli import request as cli
 from designer.cli.browse import FileOption, opened
-from designer.cli.request import (
-    USUAL_COLLECTIVE,
-    Cluster,
-    CollectiveOption,
-    JsonOption,
-    RootOption,
-    open_document,
-    positive,
-    print_facts,
-    print_json,
-    print_table,
-    remark,
-    whole_chunk_rows,
-    writable,
-)
 
 if TYPE_CHECKING:
     from ccl.topology import Topology
@@ -43,47 +29,40 @@ ATLAS = "all-gather,reduce-scatter,all-reduce,all-to-all,broadcast"
 
 SolveOption = Annotated[
     str | None,
-    typer.Option(
+    cli.option(
         "--solve",
-        metavar="NAME[,NAME...]",
-        help="First solve with these formulations at a few sizes, and keep what is found.",
-        show_default=False,
+        "NAME[,NAME...]",
+        "First solve with these formulations at a few sizes, and keep what is found.",
     ),
 ]
 SizesOption = Annotated[
     str | None,
-    typer.Option(
+    cli.option(
         "--sizes",
-        metavar="BYTES,BYTES[,...]",
-        help="Whole buffers from the first to the last of which the answer goes; by default "
-        "1KB to 1GB.",
-        show_default=False,
+        "BYTES,BYTES[,...]",
+        "Whole buffers from the first to the last of which the answer goes; by default 1KB to 1GB.",
     ),
 ]
-LimitOption = Annotated[
-    float, typer.Option("--time-limit", metavar="S", help="Seconds for each solve.")
-]
+LimitOption = Annotated[float, cli.option("--time-limit", "S", "Seconds for each solve.")]
 
 
 def tune(
-    cluster: Cluster,
+    cluster: cli.Cluster,
     *,
-    collective: CollectiveOption = None,
-    root: RootOption = None,
+    collective: cli.CollectiveOption = None,
+    root: cli.RootOption = None,
     sizes: SizesOption = None,
     solve: SolveOption = None,
     time_limit: LimitOption = 5.0,
-    csv: Annotated[
-        Path | None, typer.Option("--csv", metavar="FILE", help="Write a line for each range.")
-    ] = None,
+    csv: Annotated[Path | None, cli.option("--csv", "FILE", "Write a line for each range.")] = None,
     catalog: FileOption = None,
-    as_json: JsonOption = False,
+    as_json: cli.JsonOption = False,
 ) -> None:
     """Find the best stored plan of each size, as a table that a runtime's tuner can read."""
-    positive("--time-limit", time_limit, unit="s")
-    writable(csv)
-    topology, store = open_document(cluster).topology, opened(catalog)
-    kind = cast(CollectiveKind, collective or USUAL_COLLECTIVE)
+    cli.positive("--time-limit", time_limit, unit="s")
+    cli.writable(csv)
+    topology, store = cli.open_document(cluster).topology, opened(catalog)
+    kind = cast(CollectiveKind, collective or cli.USUAL_COLLECTIVE)
     _solve(store, topology, (kind,), names=solve, time_limit=time_limit, root=root or 0)
     asked = make_collective(kind, len(topology.ranks), 1e6, root=root or 0)
     from formulations.campaigns.catalog import tuning  # noqa: PLC0415  --help needs no catalog
@@ -98,37 +77,33 @@ def tune(
     if csv is not None:
         write_text(csv, table.to_csv())
     if as_json:
-        print_json(table.to_json())
+        cli.print_json(table.to_json())
     else:
         _print_table(table)
     for sentence in table.left_out:
-        remark(sentence)
+        cli.remark(sentence)
     if csv is not None:
-        remark(f"the table is in {csv}")
+        cli.remark(f"the table is in {csv}")
 
 
 def atlas(
-    cluster: Cluster,
+    cluster: cli.Cluster,
     *,
-    collectives: Annotated[
-        str, typer.Option("--collectives", metavar="KIND[,KIND...]", help="The rows.")
-    ] = ATLAS,
+    collectives: Annotated[str, cli.option("--collectives", "KIND[,KIND...]", "The rows.")] = ATLAS,
     sizes: SizesOption = None,
     solve: SolveOption = None,
     time_limit: LimitOption = 5.0,
-    svg: Annotated[
-        Path | None, typer.Option("--svg", metavar="FILE", help="Draw it into a file.")
-    ] = None,
+    svg: Annotated[Path | None, cli.option("--svg", "FILE", "Draw it into a file.")] = None,
     catalog: FileOption = None,
-    as_json: JsonOption = False,
+    as_json: cli.JsonOption = False,
 ) -> None:
     """Say which method is the best for which collective and size, and what it gains on a ring."""
     from formulations.campaigns.catalog import regimes  # noqa: PLC0415  it loads a database library
     from formulations.campaigns.catalog.tuning import ATLAS_SIZES  # noqa: PLC0415
 
-    positive("--time-limit", time_limit, unit="s")
-    writable(svg)
-    topology, store = open_document(cluster).topology, opened(catalog)
+    cli.positive("--time-limit", time_limit, unit="s")
+    cli.writable(svg)
+    topology, store = cli.open_document(cluster).topology, opened(catalog)
     kinds = _kinds(collectives)
     _solve(store, topology, kinds, names=solve, time_limit=time_limit, root=0)
     found = regimes(store, topology, kinds, sizes=_sizes(sizes) or ATLAS_SIZES)
@@ -137,14 +112,14 @@ def atlas(
         from widgets.print.painter import svg as painted  # noqa: PLC0415
 
         write_text(svg, painted(atlas_picture(found)))
-        remark(f"the atlas is in {svg}")
+        cli.remark(f"the atlas is in {svg}")
     if as_json:
-        print_json(found.to_json())
+        cli.print_json(found.to_json())
         return
     rows = (
         [kind, *(_told(found.cell(kind, size)) for size in found.sizes)] for kind in found.kinds
     )
-    print_table(("", *map(format_size, found.sizes)), rows)
+    cli.print_table(("", *map(format_size, found.sizes)), rows)
 
 
 def _solve(
@@ -164,7 +139,7 @@ def _solve(
     listed = [each.strip() for each in names.split(",") if each.strip()]
     told = fill(store, topology, kinds, methods=listed, time_limit=time_limit, root=root)
     for sentence in told:
-        remark(sentence)
+        cli.remark(sentence)
 
 
 def _sizes(given: str | None) -> tuple[float, ...] | None:
@@ -206,24 +181,19 @@ def _print_table(table: TunerTable) -> None:
         for each in table.ranges
     ]
     typer.echo(f"{table.kind} on {table.topology}")
-    print_table(heads, rows)
+    cli.print_table(heads, rows)
 
 
 FAULTY = 1
 """Exit code where a check finds something."""
 
 ClusterOption = Annotated[
-    str | None,
-    typer.Option(
-        "--cluster", metavar="CLUSTER", help="Only of this cluster or one isomorphic to it."
-    ),
+    str | None, cli.option("--cluster", "CLUSTER", "Only of this cluster or one isomorphic to it.")
 ]
 MethodOption = Annotated[
-    str | None, typer.Option("--formulation", metavar="NAME", help="Only of this formulation.")
+    str | None, cli.option("--formulation", "NAME", "Only of this formulation.")
 ]
-KindOption = Annotated[
-    str | None, typer.Option("--collective", metavar="KIND", help="Only of this collective.")
-]
+KindOption = Annotated[str | None, cli.option("--collective", "KIND", "Only of this collective.")]
 
 
 def commands() -> typer.Typer:
@@ -246,30 +216,28 @@ def list_(
     collective: KindOption = None,
     formulation: MethodOption = None,
     catalog: FileOption = None,
-    as_json: JsonOption = False,
+    as_json: cli.JsonOption = False,
 ) -> None:
     """List stored plans."""
     store = opened(catalog)
     found = _chosen(store, cluster, kind=collective, formulation=formulation)
     if as_json:
-        print_json({"catalog": str(store.path), "plans": [_line(each) for each in found]})
+        cli.print_json({"catalog": str(store.path), "plans": [_line(each) for each in found]})
         return
     heads = ("plan", "cluster", "collective", "size", "formulation", "makespan", "gap", "status")
-    print_table(heads, ([*_cells(each)] for each in found))
-    remark(f"{text.count(len(found), 'plan')} of {store.count()} in {store.path}")
+    cli.print_table(heads, ([*_cells(each)] for each in found))
+    cli.remark(f"{text.count(len(found), 'plan')} of {store.count()} in {store.path}")
 
 
 def show(
     plan: Annotated[int, typer.Argument(help="Its number, as listed.")],
     *,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Write it as a document.")
-    ] = None,
+    out: Annotated[Path | None, cli.option("--out", "FILE", "Write it as a document.")] = None,
     catalog: FileOption = None,
-    as_json: JsonOption = False,
+    as_json: cli.JsonOption = False,
 ) -> None:
     """Verify and replay a stored plan, and say what is known of it."""
-    writable(out)
+    cli.writable(out)
     store = opened(catalog)
     entry = next((each for each in store.entries() if each.number == plan), None)
     result = None if entry is None else store.load(entry)
@@ -279,11 +247,11 @@ def show(
         )
     if out is not None:
         write_document(out, document(result))
-        remark(f"the result is in {out}")
+        cli.remark(f"the result is in {out}")
     if as_json:
-        print_json(_line(entry))
+        cli.print_json(_line(entry))
         return
-    print_facts(
+    cli.print_facts(
         f"plan {plan}: {entry.kind} of {text.size(entry.size)} on {entry.cluster}",
         [
             ("formulation", entry.formulation),
@@ -291,7 +259,7 @@ def show(
             ("found by", entry.found_by if entry.found_by != entry.formulation else ""),
             ("makespan", f"{result.makespan:.6g} µs"),
             ("bound", f"{result.bound.makespan:.6g} µs ({result.bound.kind})"),
-            *whole_chunk_rows(result),
+            *cli.whole_chunk_rows(result),
             ("status", result.verdict),
             ("algbw", text.bandwidth(result.algbw)),
             ("stopped", entry.stop.value),
@@ -303,9 +271,7 @@ def show(
 
 
 def forget(
-    plans: Annotated[
-        list[int] | None, typer.Argument(help="Numbers, as listed.", show_default=False)
-    ] = None,
+    plans: Annotated[list[int] | None, typer.Argument(help="Numbers, as listed.")] = None,
     *,
     cluster: ClusterOption = None,
     collective: KindOption = None,
@@ -331,14 +297,14 @@ def check(*, catalog: FileOption = None) -> None:
     store = opened(catalog)
     faults = store.faults()
     for sentence in faults:
-        remark(sentence)
+        cli.remark(sentence)
     typer.echo(f"{text.count(store.count(), 'plan')}, {text.count(len(faults), 'fault')}")
     if faults:
         raise typer.Exit(FAULTY)
 
 
 def export(
-    out: Annotated[Path, typer.Argument(metavar="FILE", help="JSON lines.")],
+    out: Annotated[Path, cli.argument("FILE", "JSON lines.")],
     *,
     cluster: ClusterOption = None,
     collective: KindOption = None,
@@ -348,23 +314,21 @@ def export(
     """Write plans as JSON lines, to be imported elsewhere."""
     from formulations.campaigns.catalog import write_lines  # noqa: PLC0415  it loads a database library
 
-    writable(out)
+    cli.writable(out)
     store = opened(catalog)
     chosen = _chosen(store, cluster, kind=collective, formulation=formulation)
     typer.echo(f"{text.count(write_lines(store, out, chosen), 'plan')} written to {out}")
 
 
 def import_(
-    lines: Annotated[Path, typer.Argument(metavar="FILE", help="JSON lines.")],
-    *,
-    catalog: FileOption = None,
+    lines: Annotated[Path, cli.argument("FILE", "JSON lines.")], *, catalog: FileOption = None
 ) -> None:
     """Keep the plans of a file, each verified first."""
     from formulations.campaigns.catalog import read_lines  # noqa: PLC0415  it loads a database library
 
     read = read_lines(opened(catalog), lines)
     for sentence in read.refused:
-        remark(sentence)
+        cli.remark(sentence)
     typer.echo(f"{text.count(read.stored, 'plan')} kept, {read.known} known already")
     if read.refused:
         raise typer.Exit(FAULTY)
@@ -373,7 +337,7 @@ def import_(
 def _chosen(
     store: Catalog, cluster: str | None, *, kind: str | None, formulation: str | None
 ) -> tuple[Entry, ...]:
-    topology = None if cluster is None else open_document(cluster).topology
+    topology = None if cluster is None else cli.open_document(cluster).topology
     return store.entries(topology, kind=kind, formulation=formulation)
 
 

@@ -26,25 +26,8 @@ from ccl.result import Status
 from ccl.serialization.quantity import format_size, parse_size
 from ccl.serialization.text import laid_out, write_text
 from ccl.topology import Topology
-from designer.cli.request import (
-    ChunksOption,
-    Cluster,
-    CollectiveOption,
-    JsonOption,
-    MemoryOption,
-    RootOption,
-    ask,
-    memory_in,
-    open_document,
-    positive,
-    print_facts,
-    print_json,
-    print_table,
-    remark,
-    sketch_in,
-    writable,
-)
-from designer.cli.solve import INTERRUPTED, interruptible
+from designer.cli import request as cli
+from designer.cli.solve import interruptible
 from widgets.words import cut_words
 
 if TYPE_CHECKING:
@@ -58,76 +41,71 @@ LIMIT = 5.0
 
 SizesOption = Annotated[
     str | None,
-    typer.Option(
+    cli.option(
         "--sizes",
-        metavar="BYTES[,BYTES...]",
-        help="Whole buffers as nccl-tests counts them; by default from 1KB to 1GB.",
-        show_default=False,
+        "BYTES[,BYTES...]",
+        "Whole buffers as nccl-tests counts them; by default from 1KB to 1GB.",
     ),
 ]
 MethodsOption = Annotated[
     str | None,
-    typer.Option(
+    cli.option(
         "--formulations",
-        metavar="NAME[:OPTION=VALUE,...][,NAME...]",
-        help="Such as ring,list:passes=40,direct; by default all that take the collective, "
+        "NAME[:OPTION=VALUE,...][,NAME...]",
+        "Such as ring,list:passes=40,direct; by default all that take the collective, "
         "constructions first.",
-        show_default=False,
     ),
 ]
-LimitOption = Annotated[
-    float, typer.Option("--time-limit", metavar="S", help="Seconds for each solve.")
-]
+LimitOption = Annotated[float, cli.option("--time-limit", "S", "Seconds for each solve.")]
 FormulasOption = Annotated[
     bool, typer.Option("--formulas", help="Say why replays differ from published formulas.")
 ]
 OutOption = Annotated[
-    Path | None,
-    typer.Option("--out", metavar="FILE", help="Keep all rows with their plans as JSON."),
+    Path | None, cli.option("--out", "FILE", "Keep all rows with their plans as JSON.")
 ]
 
 
 def compare(  # noqa: PLR0913  one for each flag
-    cluster: Cluster,
+    cluster: cli.Cluster,
     *,
-    collective: CollectiveOption = None,
+    collective: cli.CollectiveOption = None,
     sizes: SizesOption = None,
     methods: MethodsOption = None,
     time_limit: LimitOption = LIMIT,
-    memory: MemoryOption = None,
-    chunks: ChunksOption = None,
-    root: RootOption = None,
+    memory: cli.MemoryOption = None,
+    chunks: cli.ChunksOption = None,
+    root: cli.RootOption = None,
     formulas: FormulasOption = False,
     out: OutOption = None,
-    as_json: JsonOption = False,
+    as_json: cli.JsonOption = False,
 ) -> None:
     """Solve with several methods at several sizes; every plan is verified and replayed alike."""
     from formulations.analyses.comparison import start_comparison  # noqa: PLC0415  it loads all methods
 
-    positive("--time-limit", time_limit, unit="s")
-    writable(out)
-    opened = open_document(cluster)
-    problem = ask(opened, collective=collective, size=None, chunks=chunks, root=root)
+    cli.positive("--time-limit", time_limit, unit="s")
+    cli.writable(out)
+    opened = cli.open_document(cluster)
+    problem = cli.ask(opened, collective=collective, chunks=chunks, root=root)
     job = start_comparison(
         problem,
         _methods(methods, opened.topology),
         sizes=None if sizes is None else _sizes(sizes),
         time_limit=time_limit,
-        memory=memory_in(memory),
+        memory=cli.memory_in(memory),
     )
     interrupted = _followed(job)
     found = job.comparison()
     if out is not None:
         _keep(found, out)
     if as_json:
-        print_json(answer(found))
+        cli.print_json(answer(found))
     else:
         _print(found, formulas=formulas)
     if out is not None:
-        remark(f"the comparison is in {out}")
+        cli.remark(f"the comparison is in {out}")
     if interrupted:
-        remark(f"interrupted; {len(found.rows)} of {len(job.request.cells)} rows are there")
-        raise typer.Exit(INTERRUPTED)
+        cli.remark(f"interrupted; {len(found.rows)} of {len(job.request.cells)} rows are there")
+        raise typer.Exit(cli.INTERRUPTED)
 
 
 def answer(found: Comparison) -> dict[str, Any]:
@@ -186,14 +164,14 @@ def _methods(given: str | None, topology: Topology) -> tuple[Method, ...] | None
     read: dict[str, dict[str, Any]] = {}
 
     def sketch(path: str) -> dict[str, Any]:
-        read[path] = sketch_in(Path(path), topology)
+        read[path] = cli.sketch_in(Path(path), topology)
         return read[path]
 
     methods = None if given is None else parse_methods(given, sketch=sketch)
     for each in methods or ():
         for path, value in read.items():
             if value in each.options.values():
-                remark(f"{each} has the sketch {path}")
+                cli.remark(f"{each} has the sketch {path}")
     return methods
 
 
@@ -264,7 +242,9 @@ def _print_rows(rows: list[dict[str, Any]]) -> None:
     if any(row["formula"] for row in rows):
         heads.append("formula µs")
     cells = [_cells(row)[: 3 + len(heads)] for row in rows]
-    print_table(("method", "status", "makespan µs", *heads), cells, right=range(2, 3 + len(heads)))
+    cli.print_table(
+        ("method", "status", "makespan µs", *heads), cells, right=range(2, 3 + len(heads))
+    )
 
 
 def _cells(row: dict[str, Any]) -> list[str]:
@@ -298,34 +278,27 @@ MOST_LINES = 30
 """Rows of the table of the best, and reasons why there is no plan."""
 
 SpecArgument = Annotated[
-    Path, typer.Argument(metavar="SPEC", help="A YAML file; docs/sweeps.md says what is in it.")
+    Path, cli.argument("SPEC", "A YAML file; docs/sweeps.md says what is in it.")
 ]
 IntoOption = Annotated[
     Path | None,
-    typer.Option(
-        "--into",
-        metavar="DIR",
-        help="Folder of the rows; by default beside SPEC, night.sweep for night.yaml.",
-        show_default=False,
+    cli.option(
+        "--into", "DIR", "Folder of the rows; by default beside SPEC, night.sweep for night.yaml."
     ),
 ]
 WorkersOption = Annotated[
     int | None,
-    typer.Option(
+    cli.option(
         "--workers",
-        metavar="N",
+        "N",
+        "How many solve at the same time here; by default one for each core.",
         min=1,
-        help="How many solve at the same time here; by default one for each core.",
-        show_default=False,
     ),
 ]
 SchedulerOption = Annotated[
     str | None,
-    typer.Option(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="A Dask scheduler whose workers solve, such as tcp://host:8786.",
-        show_default=False,
+    cli.option(
+        "--scheduler", "ADDRESS", "A Dask scheduler whose workers solve, such as tcp://host:8786."
     ),
 ]
 DryOption = Annotated[bool, typer.Option("--dry-run", help="List the tasks and solve nothing.")]
@@ -340,7 +313,7 @@ def sweep(
     scheduler: SchedulerOption = None,
     dry_run: DryOption = False,
     again: AgainOption = False,
-    as_json: JsonOption = False,
+    as_json: cli.JsonOption = False,
 ) -> None:
     """Solve every combination in SPEC; the same command goes on where it was ended."""
     import formulations  # noqa: PLC0415  it loads all methods
@@ -355,15 +328,15 @@ def sweep(
             spec, scheduler, into=folder, workers=workers, again=again, progress=show, stop=stop
         )
     if as_json:
-        print_json(_sweep_answer(found))
+        cli.print_json(_sweep_answer(found))
     else:
         _print_sweep(found)
     if not found.complete:
-        remark(
+        cli.remark(
             f"stopped; {len(found.rows):,} of {text.count(found.tasks, 'row')} are in {folder}, "
             "and the same command goes on"
         )
-        raise typer.Exit(INTERRUPTED)
+        raise typer.Exit(cli.INTERRUPTED)
 
 
 @contextmanager
@@ -417,11 +390,11 @@ def _list(spec: Path, folder: Path, *, workers: int | None, as_json: bool) -> No
     if as_json:
         listed = [{"task": each.key, "asks": str(each), "why_not": each.why_not} for each in tasks]
         told = {"likely_s": likely, "at_most_s": most}
-        print_json({"tasks": listed, "left": len(left), "workers": many, **told})
+        cli.print_json({"tasks": listed, "left": len(left), "workers": many, **told})
         return
     for each in tasks:
         typer.echo(f"{each.key}  {each}{f': {each.why_not}' if each.why_not else ''}")
-    print_facts(
+    cli.print_facts(
         text.count(len(tasks), "task"),
         [
             ("with rows", f"{len(there):,}" if there else ""),
@@ -477,7 +450,7 @@ def _print_sweep(found: Sweep) -> None:
     if chosen:
         _print_best(chosen)
     proved = Counter(row.status for row in rows)
-    print_facts(
+    cli.print_facts(
         f"{len(found.rows):,} rows of {text.count(found.tasks, 'task')} in {found.folder}",
         [
             ("with a plan", f"{len(rows):,}"),
@@ -495,7 +468,7 @@ def _print_sweep(found: Sweep) -> None:
 
 def _print_best(chosen: Sequence[Row]) -> None:
     heads = ("cluster", "collective", "size", "best", "busbw GB/s", "gap", "bottleneck")
-    print_table(heads, map(_sweep_cells, chosen[:MOST_LINES]), right=(4, 5), whole=(4, 5))
+    cli.print_table(heads, map(_sweep_cells, chosen[:MOST_LINES]), right=(4, 5), whole=(4, 5))
     more = len(chosen) - MOST_LINES
     typer.echo(f"and {more:,} more, in the rows\n" if more > 0 else "")
 

@@ -1,4 +1,4 @@
-"""What a cluster is asked besides one collective: links with less bandwidth, several tenants.
+"""Conditions of a collective besides its cluster: links with less bandwidth, several tenants.
 
 ``topoloom formulation``: what a formulation says, and how large it would be for a problem.
 
@@ -7,36 +7,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import formulations
 from ccl import text
-from ccl.bound import Cut
 from ccl.collective import tenants
 from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.serialization.conditions import parse_window, read_tenants
 from ccl.serialization.text import read_bytes
-from designer.cli.request import (
-    ChunksOption,
-    Cluster,
-    CollectiveOption,
-    JsonOption,
-    RootOption,
-    SizeOption,
-    ask,
-    open_document,
-    positive,
-    print_facts,
-    print_json,
-    print_table,
-    remark,
-)
+from designer.cli import request as cli
 from formulations import available
 from formulations import formulation as described
 from widgets.words import cut_words
@@ -52,25 +38,20 @@ if TYPE_CHECKING:
         Stragglers,
         Survival,
     )
-    from formulations.analyses.failures.study import LagStudy, Study
     from formulations.analyses.tenancy import TenantTime
 
 WindowOption = Annotated[
     list[str] | None,
-    typer.Option(
+    cli.option(
         "--window",
-        metavar="WHEN",
-        help="Links with less bandwidth for a time, such as 'g0->g1@0..50us=0.5'; again for more.",
-        show_default=False,
+        "WHEN",
+        "Links with less bandwidth for a time, such as 'g0->g1@0..50us=0.5'; again for more.",
     ),
 ]
 TenantsOption = Annotated[
     Path | None,
-    typer.Option(
-        "--tenants",
-        metavar="FILE",
-        help="Several jobs at once, with priorities, as YAML (docs/whatif.md).",
-        show_default=False,
+    cli.option(
+        "--tenants", "FILE", "Several jobs at once, with priorities, as YAML (docs/whatif.md)."
     ),
 ]
 
@@ -104,7 +85,7 @@ class Given:
             If something cannot be read, or the collective is given twice.
         """
         if self.tenants is None:
-            made = ask(
+            made = cli.ask(
                 opened, collective=self.collective, size=self.size, chunks=chunks, root=self.root
             )
         else:
@@ -133,7 +114,7 @@ class Given:
 def ordering(problem: Problem, chosen: str, options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return the formulation and its options: one that orders by priority where none is chosen.
 
-    It is told on standard error, as is when priorities say nothing.
+    The choice is printed on standard error, as is when priorities say nothing.
     """
     from formulations.analyses.tenancy import by_priority  # noqa: PLC0415  it needs the bounds
 
@@ -141,16 +122,18 @@ def ordering(problem: Problem, chosen: str, options: dict[str, Any]) -> tuple[st
         return chosen, options
     found = by_priority(problem)
     if found is None:
-        remark("priorities only settle ties here: no formulation that orders by them takes this")
+        cli.remark(
+            "priorities only settle ties here: no formulation that orders by them takes this"
+        )
         return chosen, options
     name, own = found
     flags = " ".join(f"--{key} {value}" for key, value in own.items())
-    remark(f"priorities are given, so it is solved by --formulation {name} {flags}")
+    cli.remark(f"priorities are given, so it is solved by --formulation {name} {flags}")
     return name, dict(own)
 
 
 def condition_rows(result: Result) -> list[tuple[str, str]]:
-    """Return what is told of the tenants and windows of a result."""
+    """Return what is printed of the tenants and windows of a result."""
     rows = [
         (
             f"tenant {each.name}" if each.name else "no tenant",
@@ -188,26 +171,22 @@ def _times(result: Result) -> tuple[TenantTime, ...]:
 
 def formulation(
     name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="NAME", help="A formulation; by default all are listed.", show_default=False
-        ),
+        str | None, cli.argument("NAME", "A formulation; by default all are listed.")
     ] = None,
     *,
     of: Annotated[
         str | None,
-        typer.Option(
+        cli.option(
             "--of",
-            metavar="CLUSTER",
-            help="A cluster or a document: how large the model would be for it, before solving.",
-            show_default=False,
+            "CLUSTER",
+            "A cluster or a document: how large the model would be for it, before solving.",
         ),
     ] = None,
-    collective: CollectiveOption = None,
-    size: SizeOption = None,
-    chunks: ChunksOption = None,
-    root: RootOption = None,
-    as_json: JsonOption = False,
+    collective: cli.CollectiveOption = None,
+    size: cli.SizeOption = None,
+    chunks: cli.ChunksOption = None,
+    root: cli.RootOption = None,
+    as_json: cli.JsonOption = False,
 ) -> None:
     """Print the mathematics of a formulation, and what it comes to on a cluster."""
     if name is None:
@@ -215,12 +194,12 @@ def formulation(
         return
     problem = None
     if of is not None:
-        problem = ask(open_document(of), collective=collective, size=size, chunks=chunks, root=root)
+        problem = cli.ask(of, collective=collective, size=size, chunks=chunks, root=root)
     found = formulations.explain(name, problem)
     if as_json:
-        print_json(_answer(found))
+        cli.print_json(_answer(found))
         return
-    print_facts(f"{found.title} ({found.name})", _facts(found))
+    cli.print_facts(f"{found.title} ({found.name})", _facts(found))
     # A terminal shows the docstring as it is written; Markdown is for pages.
     typer.echo(f"\n{described(name).mathematics.strip()}")
 
@@ -231,18 +210,16 @@ def _list(*, as_json: bool) -> None:
             {"name": each.name, "title": each.title, "reference": each.reference}
             for each in available()
         ]
-        print_json({"formulations": rows})
+        cli.print_json({"formulations": rows})
         return
-    print_table(("name", "title"), ((each.name, each.title) for each in available()))
+    cli.print_table(("name", "title"), ((each.name, each.title) for each in available()))
 
 
 def _facts(found: Explanation) -> list[tuple[str, str]]:
     facts = [("from", found.reference), ("solves", ", ".join(found.collectives))]
     if found.problem is None:
         return facts
-    collective = found.problem.collective
-    asked = f"{collective.kind} of {text.size(collective.size)} on {found.problem.topology}"
-    facts.append(("asked", asked))
+    facts.append(("asked", cli.title(found.problem)))
     if found.refusal is not None:
         return [*facts, ("refused", found.refusal)]
     if found.size is not None:
@@ -280,22 +257,16 @@ def _answer(found: Explanation) -> dict[str, Any]:
     }
 
 
-INTERRUPTED = 130
 NAMED = 3
 """Most ranks that are named in a cell."""
 
 COLUMNS = ("such as", "alike", "algbw", "lost")
-"""What is told of every row after what it is."""
-
-Row = TypeVar("Row")
+"""Columns of every row after what it is."""
 
 TimeLimitOption = Annotated[
-    float | None,
-    typer.Option("--time-limit", metavar="S", help="Seconds for all schedules together."),
+    float | None, cli.option("--time-limit", "S", "Seconds for all schedules together.")
 ]
-FormulationOption = Annotated[
-    str, typer.Option("--formulation", metavar="NAME", help="How schedules are found.")
-]
+FormulationOption = Annotated[str, cli.option("--formulation", "NAME", "How schedules are found.")]
 ScheduleOption = Annotated[
     bool, typer.Option("--schedule", help="Also solve each, and say what is left of today's plan.")
 ]
@@ -303,20 +274,16 @@ ReplayOption = Annotated[
     bool, typer.Option("--schedule", help="Also replay today's plan, and say what a new one wins.")
 ]
 _KINDS = "Of link, gpu, nic, memory, switch and host, by commas; by default all there are."
-FailuresOption = Annotated[
-    str | None, typer.Option("--losing", metavar="KINDS", help=_KINDS, show_default=False)
-]
-StragglersOption = Annotated[
-    str | None, typer.Option("--lagging", metavar="KINDS", help=_KINDS, show_default=False)
-]
+FailuresOption = Annotated[str | None, cli.option("--losing", "KINDS", _KINDS)]
+StragglersOption = Annotated[str | None, cli.option("--lagging", "KINDS", _KINDS)]
 
 
 def failures(  # noqa: PLR0913  one for each flag
-    cluster: Cluster,
+    cluster: cli.Cluster,
     *,
-    collective: CollectiveOption = None,
-    size: SizeOption = None,
-    root: RootOption = None,
+    collective: cli.CollectiveOption = None,
+    size: cli.SizeOption = None,
+    root: cli.RootOption = None,
     losing: FailuresOption = None,
     one_way: Annotated[
         bool, typer.Option("--one-way", help="Lose one direction of a link, not both.")
@@ -324,55 +291,48 @@ def failures(  # noqa: PLR0913  one for each flag
     schedule: ScheduleOption = False,
     time_limit: TimeLimitOption = None,
     formulation: FormulationOption = formulations.DEFAULT,
-    as_json: JsonOption = False,
+    as_json: cli.JsonOption = False,
 ) -> None:
     """Say what every single loss costs: of a link, a GPU, a switch, a host."""
-    positive("--time-limit", time_limit, unit="s")
+    cli.positive("--time-limit", time_limit, unit="s")
     from formulations.analyses.failures.nouns import PARTS  # noqa: PLC0415  it loads scipy and igraph
     from formulations.analyses.failures.study import Study  # noqa: PLC0415
 
     study = Study(
-        ask(open_document(cluster), collective=collective, size=size, chunks=None, root=root),
+        cli.ask(cluster, collective=collective, size=size, root=root),
         losing=PARTS if losing is None else kinds_in(losing),
         schedule=schedule,
         time_limit=time_limit,
         formulation=formulation,
         both=not one_way,
     )
-    rows, interrupted = _followed(study.rows())
-    found = study.so_far(rows)
-    if as_json:
-        print_json(failures_answer(found))
-    else:
-        _print_failures(found, schedule=schedule)
-    _end(study, len(rows), interrupted=interrupted)
+    show = partial(_print_failures, schedule=schedule)
+    _follow(study, answer=failures_answer, show=show, as_json=as_json)
 
 
 def stragglers(  # noqa: PLR0913  one for each flag
-    cluster: Cluster,
+    cluster: cli.Cluster,
     *,
-    collective: CollectiveOption = None,
-    size: SizeOption = None,
-    root: RootOption = None,
+    collective: cli.CollectiveOption = None,
+    size: cli.SizeOption = None,
+    root: cli.RootOption = None,
     lagging: StragglersOption = None,
     alpha: Annotated[
-        float, typer.Option("--alpha", metavar="FACTOR", help="Latency of what lags, by factor.")
+        float, cli.option("--alpha", "FACTOR", "Latency of what lags, by factor.")
     ] = 1.0,
-    beta: Annotated[
-        float, typer.Option("--beta", metavar="FACTOR", help="Its time per byte, by factor.")
-    ] = 2.0,
+    beta: Annotated[float, cli.option("--beta", "FACTOR", "Its time per byte, by factor.")] = 2.0,
     schedule: ReplayOption = False,
     time_limit: TimeLimitOption = None,
     formulation: FormulationOption = formulations.DEFAULT,
-    as_json: JsonOption = False,
+    as_json: cli.JsonOption = False,
 ) -> None:
     """Say what every single straggler costs, and what re-planning wins."""
-    positive("--time-limit", time_limit, unit="s")
+    cli.positive("--time-limit", time_limit, unit="s")
     from formulations.analyses.failures.nouns import PARTS  # noqa: PLC0415
     from formulations.analyses.failures.study import LagStudy  # noqa: PLC0415  it loads scipy and igraph
 
     study = LagStudy(
-        ask(open_document(cluster), collective=collective, size=size, chunks=None, root=root),
+        cli.ask(cluster, collective=collective, size=size, root=root),
         alpha=alpha,
         beta=beta,
         lagging=PARTS if lagging is None else kinds_in(lagging),
@@ -380,13 +340,8 @@ def stragglers(  # noqa: PLR0913  one for each flag
         time_limit=time_limit,
         formulation=formulation,
     )
-    rows, interrupted = _followed(study.rows())
-    found = study.so_far(rows)
-    if as_json:
-        print_json(stragglers_answer(found))
-    else:
-        _print_stragglers(found, schedule=schedule)
-    _end(study, len(rows), interrupted=interrupted)
+    show = partial(_print_stragglers, schedule=schedule)
+    _follow(study, answer=stragglers_answer, show=show, as_json=as_json)
 
 
 def kinds_in(given: str) -> tuple[str, ...]:
@@ -405,53 +360,25 @@ def kinds_in(given: str) -> tuple[str, ...]:
 
 def failures_answer(found: Failures) -> dict[str, Any]:
     """Return what ``topoloom failures --json`` prints."""
-    return _head(found.problem, found) | {
-        "rows": [
-            _part(row)
-            | {
-                "algbw_GBps": row.algbw,
-                "makespan_us": row.makespan,
-                "reached": row.reached,
-                "lost": row.lost,
-                "cut": _cut(row.cut),
-                "cut_off": list(row.cut_off),
-                "why": row.why,
-                "schedule_us": None if row.result is None else row.result.makespan,
-                "survival": _survival(row.survival),
-            }
-            for row in found.rows
-        ]
-    }
+    rows = [
+        _row_answer(row) | {"cut_off": list(row.cut_off), "survival": _survival(row.survival)}
+        for row in found.rows
+    ]
+    return _head(found.problem, found) | {"rows": rows}
 
 
 def stragglers_answer(found: Stragglers) -> dict[str, Any]:
     """Return what ``topoloom stragglers --json`` prints."""
-    return _head(found.problem, found) | {
-        "alpha": found.alpha,
-        "beta": found.beta,
-        "rows": [
-            _part(row)
-            | {
-                "algbw_GBps": row.algbw,
-                "makespan_us": row.makespan,
-                "reached": row.reached,
-                "lost": row.lost,
-                "cut": _cut(row.cut),
-                "replayed_us": row.replayed,
-                "schedule_us": None if row.result is None else row.result.makespan,
-                "wins": row.wins,
-                "why": row.why,
-            }
-            for row in found.rows
-        ],
-    }
+    rows = [
+        _row_answer(row) | {"replayed_us": row.replayed, "wins": row.wins} for row in found.rows
+    ]
+    factors = {"alpha": found.alpha, "beta": found.beta}
+    return _head(found.problem, found) | factors | {"rows": rows}
 
 
 def _head(problem: Problem, found: Failures | Stragglers) -> dict[str, Any]:
     return {
-        "topology": problem.topology.name,
-        "collective": problem.collective.kind,
-        "size": problem.collective.size,
+        **cli.problem_answer(problem),
         "algbw_GBps": found.today.algbw,
         "makespan_us": found.today.makespan,
         "reached": found.today.reached,
@@ -460,17 +387,19 @@ def _head(problem: Problem, found: Failures | Stragglers) -> dict[str, Any]:
     }
 
 
-def _part(row: Failure | Straggler) -> dict[str, Any]:
-    return {"kind": row.part.kind, "words": row.words, "names": list(row.names), "alike": row.alike}
-
-
-def _cut(cut: Cut | None) -> dict[str, Any] | None:
-    if cut is None:
-        return None
+def _row_answer(row: Failure | Straggler) -> dict[str, Any]:
     return {
-        "inside": list(cut.inside),
-        "links": [list(ends) for ends in cut.links],
-        "bandwidth_GBps": cut.bandwidth,
+        "kind": row.part.kind,
+        "words": row.words,
+        "names": list(row.names),
+        "alike": row.alike,
+        "algbw_GBps": row.algbw,
+        "makespan_us": row.makespan,
+        "reached": row.reached,
+        "lost": row.lost,
+        "cut": None if row.cut is None else cli.cut_answer(row.cut),
+        "schedule_us": None if row.result is None else row.result.makespan,
+        "why": row.why,
     }
 
 
@@ -486,20 +415,28 @@ def _survival(survival: Survival | None) -> dict[str, Any] | None:
     }
 
 
-def _followed(rows: Iterator[Row]) -> tuple[list[Row], bool]:
-    """Return the rows, and whether Ctrl-C came before the last."""
-    found: list[Row] = []
+def _follow(
+    study: Any,
+    *,
+    answer: Callable[[Any], dict[str, Any]],
+    show: Callable[[Any], None],
+    as_json: bool,
+) -> None:
+    """Print the rows of a study, those before Ctrl-C where it came before the last."""
+    rows: list[Failure | Straggler] = []
+    interrupted = False
     try:
-        found.extend(rows)
+        rows.extend(study.rows())
     except KeyboardInterrupt:
-        return found, True
-    return found, False
-
-
-def _end(study: Study | LagStudy, many: int, *, interrupted: bool) -> None:
+        interrupted = True
+    found = study.so_far(rows)
+    if as_json:
+        cli.print_json(answer(found))
+    else:
+        show(found)
     if interrupted:
-        remark(f"interrupted; these are {many} of {len(study.parts)} rows")
-        raise typer.Exit(INTERRUPTED)
+        cli.remark(f"interrupted; these are {len(rows)} of {len(study.parts)} rows")
+        raise typer.Exit(cli.INTERRUPTED)
 
 
 def _print_failures(found: Failures, *, schedule: bool) -> None:
@@ -512,7 +449,7 @@ def _print_failures(found: Failures, *, schedule: bool) -> None:
         if schedule:
             cells += [_left(row.survival), text.duration(_makespan(row))]
         rows.append(cells)
-    print_table(columns, rows)
+    cli.print_table(columns, rows)
 
 
 def _print_stragglers(found: Stragglers, *, schedule: bool) -> None:
@@ -529,14 +466,13 @@ def _print_stragglers(found: Stragglers, *, schedule: bool) -> None:
         else:
             cells.append("" if row.cut is None else cut_words(row.cut, row.topology))
         rows.append(cells)
-    print_table(columns, rows)
+    cli.print_table(columns, rows)
 
 
 def _print_head(problem: Problem, found: Failures | Stragglers, what: str) -> None:
     most = "" if found.today.reached else "at most "
-    print_facts(
-        f"{problem.collective.kind} of {text.size(problem.collective.size)} on "
-        f"{problem.topology}, {what}",
+    cli.print_facts(
+        f"{cli.title(problem)}, {what}",
         [
             ("today", f"{most}{text.bandwidth(found.today.algbw)} in the steady state"),
             ("plan", "" if found.result is None else text.duration(found.result.makespan)),

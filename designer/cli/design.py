@@ -3,8 +3,6 @@
 ``topoloom worker``: solves what servers send through a Dask scheduler.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path
@@ -15,9 +13,9 @@ import typer
 import formulations
 from ccl import text
 from ccl.errors import ProblemError
+from designer.cli import request as cli
 from designer.cli.browse import USUAL
 from designer.cli.browse import opened as opened_catalog
-from designer.cli.request import MemoryOption, SolvesOption, memory_in, open_document, remark
 from designer.jobs import Limits
 from designer.server.guard import LOOPBACK, bound, names
 from formulations import memory_each
@@ -33,15 +31,12 @@ QueueOption = Annotated[str | None, typer.Option("--queue", hidden=True)]
 def worker(
     scheduler: Annotated[
         str | None,
-        typer.Option(
-            "--scheduler",
-            metavar="ADDRESS",
-            help=f"The Dask scheduler to take solves from, such as {ADDRESS}.",
-            show_default=False,
+        cli.option(
+            "--scheduler", "ADDRESS", f"The Dask scheduler to take solves from, such as {ADDRESS}."
         ),
     ] = None,
-    solves: SolvesOption = None,
-    memory: MemoryOption = None,
+    solves: cli.SolvesOption = None,
+    memory: cli.MemoryOption = None,
     queue: QueueOption = None,
 ) -> None:
     """Solve what `topoloom design --scheduler` sends, until Ctrl-C."""
@@ -54,9 +49,9 @@ def worker(
     from formulations.campaigns.sweeps.pool import connected  # noqa: PLC0415
 
     many = solves or Limits().solves
-    each = memory_in(memory) or memory_each(many)
+    each = cli.memory_in(memory) or memory_each(many)
     connected(scheduler).close()
-    remark(
+    cli.remark(
         f"takes {text.count(many, 'solve')} at once from {scheduler}, each up to "
         f"{each / 1e9:.3g} GB of memory; Ctrl-C gives them back and ends it"
     )
@@ -81,10 +76,9 @@ def no_queue(queue: str | None) -> None:
 
 ClusterOption = Annotated[
     str | None,
-    typer.Argument(
-        metavar="[CLUSTER]",
-        help="What is open at first: a cluster of the gallery, a document (.json) or a link.",
-        show_default=False,
+    cli.argument(
+        "[CLUSTER]",
+        "What is open at first: a cluster of the gallery, a document (.json) or a link.",
     ),
 ]
 PortOption = Annotated[
@@ -95,39 +89,33 @@ HostOption = Annotated[
 ]
 AllowedOption = Annotated[
     list[str] | None,
-    typer.Option(
+    cli.option(
         "--allow-host",
-        metavar="NAME",
-        help="A name under which browsers may ask for it as well; https://NAME behind a proxy.",
-        show_default=False,
+        "NAME",
+        "A name under which browsers may ask for it as well; https://NAME behind a proxy.",
     ),
 ]
 SchedulerOption = Annotated[
     str | None,
-    typer.Option(
+    cli.option(
         "--scheduler",
-        metavar="ADDRESS",
-        help="The Dask scheduler whose workers solve (topoloom worker), instead of this machine.",
-        show_default=False,
+        "ADDRESS",
+        "The Dask scheduler whose workers solve (topoloom worker), instead of this machine.",
     ),
 ]
 SweepOption = Annotated[
     list[Path] | None,
-    typer.Option(
-        "--sweep",
-        metavar="DIR",
-        help="Folder of a sweep, or one that holds several, whose rows are shown.",
-        show_default=False,
+    cli.option(
+        "--sweep", "DIR", "Folder of a sweep, or one that holds several, whose rows are shown."
     ),
 ]
 CatalogOption = Annotated[
     str | None,
-    typer.Option(
+    cli.option(
         "--catalog",
-        metavar="FILE",
-        help="Answer from this catalog what was solved before, keep what is solved, and show what "
+        "FILE",
+        "Answer from this catalog what was solved before, keep what is solved, and show what "
         f"it holds; '{USUAL}' is your own. Off by default.",
-        show_default=False,
     ),
 ]
 
@@ -141,8 +129,8 @@ def design(  # noqa: PLR0913  one for each flag
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="Do not open a browser.")
     ] = False,
-    solves: SolvesOption = None,
-    memory: MemoryOption = None,
+    solves: cli.SolvesOption = None,
+    memory: cli.MemoryOption = None,
     scheduler: SchedulerOption = None,
     queue: QueueOption = None,
     sweep: SweepOption = None,
@@ -150,11 +138,11 @@ def design(  # noqa: PLR0913  one for each flag
 ) -> None:
     """Open the designer."""
     fragment = _fragment(cluster or "")
-    opened = None if cluster is None or fragment else open_document(cluster)
+    opened = None if cluster is None or fragment else cli.open_document(cluster)
     allowed = allow_host or []
     names(host, port, allowed)
     bound(host, port).close()  # what cannot be listened on is said before anything is loaded
-    limits = Limits(at_once=solves, memory=memory_in(memory))
+    limits = Limits(at_once=solves, memory=cli.memory_in(memory))
     store = None if catalog is None else opened_catalog(catalog)
     no_queue(queue)
     from designer.app import Offer, serve  # noqa: PLC0415  it loads Dash
@@ -162,7 +150,7 @@ def design(  # noqa: PLR0913  one for each flag
 
     drawing = None if opened is None else drawing_of(opened.topology, opened.positions)
     if host not in (*LOOPBACK, "::1"):
-        remark("Topoloom listens for other machines too: whoever reaches it may use it")
+        cli.remark("Topoloom listens for other machines too: whoever reaches it may use it")
     serve(
         drawing,
         host=host,
@@ -177,7 +165,7 @@ def design(  # noqa: PLR0913  one for each flag
 
 def _ready(page: str) -> None:
     """Say where the page is, and compile the searches beside it, where nobody has."""
-    remark(f"Topoloom is at {page} and Ctrl-C ends it")
+    cli.remark(f"Topoloom is at {page} and Ctrl-C ends it")
     formulations.prepare_searches()
 
 

@@ -1,7 +1,5 @@
 """Putting the commands together, and turning every error of the user's into one sentence."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Sequence

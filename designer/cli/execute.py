@@ -7,8 +7,6 @@ What the commands on programs are given: a runtime's file, or a plan that become
 ``topoloom run``: a plan executed for real, one process of the operating system per rank.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -18,16 +16,16 @@ from ccl import text
 from ccl.errors import FormatError
 from ccl.serialization.quantity import parse_size
 from ccl.serialization.text import read_bytes
-from designer.cli.request import JsonOption, print_facts, print_json, remark
+from designer.cli import request as cli
 from interchange.execution import Execution
 from interchange.execution import execute as execute_program
-from interchange.execution.checks import Finding
 from interchange.execution.one_sided import execute_one_sided
 from interchange.formats.catalogue import read_content
 from interchange.formats.format import Request, replayed
 from interchange.formats.runtimes import msccl_xml, mscclpp
 from interchange.programs import Program
-from interchange.programs.lint import EXECUTORS, Complaint, lint
+from interchange.programs.checks import Finding
+from interchange.programs.lint import EXECUTORS, lint
 from interchange.programs.lowering import lower
 from interchange.programs.one_sided import PutProgram
 from interchange.running import Ran, run
@@ -67,33 +65,33 @@ def any_program_in(file: Path) -> Program | PutProgram:
 
 
 WRONG = 1
+"""Exit code where the program is, or a runtime would refuse it."""
 
 
 def execute(
     file: Annotated[
-        Path,
-        typer.Argument(metavar="FILE", help="MSCCL XML, an execution plan of MSCCL++, or a plan."),
+        Path, cli.argument("FILE", "MSCCL XML, an execution plan of MSCCL++, or a plan.")
     ],
     *,
     interleavings: Annotated[
         int, typer.Option("--interleavings", min=1, help="Orders of thread blocks that are tried.")
     ] = 100,
     seed: Annotated[int, typer.Option("--seed", help="Of the orders and of the values.")] = 0,
-    as_json: JsonOption = False,
+    as_json: cli.JsonOption = False,
 ) -> None:
     """Run a program on distinct values, find deadlocks and hazards; exit code 1 if it is wrong."""
     program = any_program_in(file)
     execution: Execution[Program] | Execution[PutProgram]
     if isinstance(program, Program):
         execution = execute_program(program, interleavings=interleavings, seed=seed)
-        answer, facts = _answer(execution), _facts(execution)
+        answer, facts = _program_answer(execution), _facts(execution)
     else:
         execution = execute_one_sided(program, interleavings=interleavings, seed=seed)
         answer, facts = _puts_answer(execution), _puts_facts(execution)
     if as_json:
-        print_json(answer)
+        cli.print_json(answer)
     else:
-        print_facts(_title(execution), facts)
+        cli.print_facts(_title(execution), facts)
     if not execution.ok:
         raise typer.Exit(WRONG)
 
@@ -126,23 +124,34 @@ def _facts(execution: Execution[Program]) -> list[tuple[str, str]]:
     ]
 
 
-def _answer(execution: Execution[Program]) -> dict[str, Any]:
+def _answer(
+    execution: Execution[Program] | Execution[PutProgram], *, called: list[str], **own: Any
+) -> dict[str, Any]:
+    """Return what ``--json`` prints of any program, with what only its kind has."""
     program = execution.program
     return {
         "right": execution.ok,
         "collective": program.collective,
         "ranks": len(program.ranks),
         "thread_blocks": sum(len(rank.blocks) for rank in program.ranks),
-        "steps": program.steps,
-        "messages": execution.messages,
-        "called": list(execution.manners),
+        **own,
+        "called": called,
         "interleavings": execution.interleavings,
-        "slots_needed": execution.slots_needed,
         "float32_deviation": execution.deviation,
         "findings": [_told(each) for each in execution.findings],
         "remarks": [_told(each) for each in execution.remarks],
         "seconds": execution.seconds,
     }
+
+
+def _program_answer(execution: Execution[Program]) -> dict[str, Any]:
+    return _answer(
+        execution,
+        called=list(execution.manners),
+        steps=execution.program.steps,
+        messages=execution.messages,
+        slots_needed=execution.slots_needed,
+    )
 
 
 def _puts_facts(execution: Execution[PutProgram]) -> list[tuple[str, str]]:
@@ -161,19 +170,7 @@ def _puts_facts(execution: Execution[PutProgram]) -> list[tuple[str, str]]:
 
 def _puts_answer(execution: Execution[PutProgram]) -> dict[str, Any]:
     program = execution.program
-    return {
-        "right": execution.ok,
-        "collective": program.collective,
-        "ranks": len(program.ranks),
-        "thread_blocks": sum(len(rank.blocks) for rank in program.ranks),
-        "operations": program.operations,
-        "called": [_manner(program)],
-        "interleavings": execution.interleavings,
-        "float32_deviation": execution.deviation,
-        "findings": [_told(each) for each in execution.findings],
-        "remarks": [_told(each) for each in execution.remarks],
-        "seconds": execution.seconds,
-    }
+    return _answer(execution, called=[_manner(program)], operations=program.operations)
 
 
 def _manner(program: PutProgram) -> str:
@@ -190,22 +187,15 @@ def _told(finding: Finding) -> dict[str, Any]:
     }
 
 
-BROKEN = 1
-
-
 def lint_(
     file: Annotated[
-        Path,
-        typer.Argument(metavar="FILE", help="MSCCL XML, or a plan, which becomes a program first."),
+        Path, cli.argument("FILE", "MSCCL XML, or a plan, which becomes a program first.")
     ],
     executor: Annotated[
-        str | None,
-        typer.Option(
-            "--executor", help=f"{', '.join(EXECUTORS)}; by default all.", show_default=False
-        ),
+        str | None, typer.Option("--executor", help=f"{', '.join(EXECUTORS)}; by default all.")
     ] = None,
     *,
-    as_json: JsonOption = False,
+    as_json: cli.JsonOption = False,
 ) -> None:
     """Name each limit of a runtime that a program breaks; exit code 1 if one would refuse it."""
     program = program_in(file)
@@ -216,29 +206,27 @@ def lint_(
             name: [{"refused": each.severe, "sentence": str(each)} for each in complaints]
             for name, complaints in found.items()
         }
-        print_json({"program": program.name, "complaints": rows})
+        cli.print_json({"program": program.name, "complaints": rows})
     else:
         for name, complaints in found.items():
-            print_facts(f"{name}: {_verdict(complaints)}", list(map(_row, complaints)))
+            cli.print_facts(f"{name}: {_verdict(complaints)}", list(map(_row, complaints)))
     if any(each.severe for complaints in found.values() for each in complaints):
-        raise typer.Exit(BROKEN)
+        raise typer.Exit(WRONG)
 
 
-def _verdict(complaints: tuple[Complaint, ...]) -> str:
+def _verdict(complaints: tuple[Finding, ...]) -> str:
     refused = sum(each.severe for each in complaints)
     if refused:
         return f"refused, {text.count(refused, 'limit')} broken"
     return "clean" if not complaints else f"taken, {text.count(len(complaints), 'remark')}"
 
 
-def _row(complaint: Complaint) -> tuple[str, str]:
-    return ("refused" if complaint.severe else "remark"), str(complaint)
+def _row(complaint: Finding) -> tuple[str, str]:
+    return ("refused" if complaint.severe else "remark"), complaint.sentence
 
 
 def run_(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A plan, a result, or the program of a runtime.")
-    ],
+    file: Annotated[Path, cli.argument("FILE", "A plan, a result, or the program of a runtime.")],
     ranks: Annotated[
         Literal["processes"], typer.Option("--ranks", help="What each rank is.")
     ] = "processes",
@@ -250,15 +238,13 @@ def run_(
     dtype: Annotated[
         Literal["int32", "float32"], typer.Option("--dtype", help="Type of the elements.")
     ] = "int32",
-    size: Annotated[
-        str, typer.Option("--size", metavar="BYTES", help="Of a rank's larger buffer.")
-    ] = "1MB",
+    size: Annotated[str, cli.option("--size", "BYTES", "Of a rank's larger buffer.")] = "1MB",
     in_place: Annotated[
         bool, typer.Option("--in-place", help="With input and output in one buffer.")
     ] = False,
     seed: Annotated[int, typer.Option("--seed", help="Of the values.")] = 0,
     time_limit: Annotated[float, typer.Option("--time-limit", min=1.0, help="Seconds.")] = 60.0,
-    as_json: JsonOption = False,
+    as_json: cli.JsonOption = False,
 ) -> None:
     """Run it on this machine and compare every element; exit code 1 if one is wrong."""
     ran = run(
@@ -271,7 +257,7 @@ def run_(
         time_limit=time_limit,
     )
     if as_json:
-        print_json(_run_told(ran, ranks))
+        cli.print_json(_run_told(ran, ranks))
     else:
         _print(ran)
     if not ran.ok:
@@ -299,7 +285,7 @@ def _run_told(ran: Ran, ranks: str) -> dict[str, object]:
 def _print(ran: Ran) -> None:
     verdict = "every element is right" if ran.ok else "wrong"
     ranks = text.count(len(ran.job.program.ranks), "process", "processes")
-    print_facts(
+    cli.print_facts(
         f"{ran.job.program.collective} by {ranks} over {ran.transport}: {verdict}",
         [
             ("elements", f"{ran.job.dtype}, {ran.job.elements:,} in a chunk"),
@@ -310,4 +296,4 @@ def _print(ran: Ran) -> None:
         ],
     )
     for each in ran.sentences():
-        remark(each)
+        cli.remark(each)

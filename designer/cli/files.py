@@ -4,8 +4,6 @@
 asked of it a link that opens in the designer.
 """
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -24,16 +22,7 @@ from ccl.result import Plan
 from ccl.serialization.conditions import Document, document_text, read_document
 from ccl.serialization.text import write_bytes
 from ccl.timeline import Timeline, algbw, busbw
-from designer.cli.request import (
-    Cluster,
-    JsonOption,
-    open_document,
-    print_facts,
-    print_json,
-    print_table,
-    remark,
-    writable,
-)
+from designer.cli import request as cli
 from interchange.formats import catalogue
 from interchange.formats.format import Imported, Question, Request, Written, replayed
 from interchange.formats.merging import merge
@@ -43,68 +32,49 @@ from widgets.pages import writers
 REFUSED = 1
 
 OutOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--out",
-        metavar="FILE",
-        help="Where it is written; by default on standard output.",
-        show_default=False,
-    ),
+    Path | None, cli.option("--out", "FILE", "Where it is written; by default on standard output.")
 ]
 ProblemOption = Annotated[
     Path | None,
-    typer.Option(
-        "--problem",
-        metavar="FILE",
-        help="The problem that the plan must answer; by default the document's own.",
-        show_default=False,
+    cli.option(
+        "--problem", "FILE", "The problem that the plan must answer; by default the document's own."
     ),
 ]
 
 
 SetOption = Annotated[
     list[str] | None,
-    typer.Option(
+    cli.option(
         "--set",
-        metavar="NAME=VALUE",
-        help="A setting of the format; as often as needed. `topoloom formats` lists them.",
-        show_default=False,
+        "NAME=VALUE",
+        "A setting of the format; as often as needed. `topoloom formats` lists them.",
     ),
 ]
 
 FormatOption = Annotated[
     str | None,
-    typer.Option(
+    cli.option(
         "--format",
-        metavar="FORMAT",
-        help="One that `topoloom formats` lists; by default what the content looks like.",
-        show_default=False,
+        "FORMAT",
+        "One that `topoloom formats` lists; by default what the content looks like.",
     ),
 ]
 AboutOption = Annotated[
     str | None,
-    typer.Option(
-        "--cluster",
-        metavar="CLUSTER",
-        help="The cluster that a plan, sketch or graph is about.",
-        show_default=False,
-    ),
+    cli.option("--cluster", "CLUSTER", "The cluster that a plan, sketch or graph is about."),
 ]
 MergeOption = Annotated[
     Path | None,
-    typer.Option(
-        "--merge",
-        metavar="FILE",
-        help="Another description of the same machine; what only it has is added.",
-        show_default=False,
+    cli.option(
+        "--merge", "FILE", "Another description of the same machine; what only it has is added."
     ),
 ]
 
 
 def verify(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A result or plan document.")],
+    file: Annotated[Path, cli.argument("FILE", "A result or plan document.")],
     problem_file: ProblemOption = None,
-    as_json: JsonOption = False,
+    as_json: cli.JsonOption = False,
 ) -> None:
     """Check every rule and replay the plan; exit code 1 if it breaks one."""
     try:
@@ -117,12 +87,10 @@ def verify(
         raise typer.Exit(REFUSED) from None
     collective, makespan = problem.collective, timeline.makespan
     if as_json:
-        print_json(
+        cli.print_json(
             {
                 "verified": True,
-                "topology": problem.topology.name,
-                "collective": collective.kind,
-                "size": collective.size,
+                **cli.problem_answer(problem),
                 "plan": type(plan).__name__.lower(),
                 "makespan_us": makespan,
                 "algbw_GBps": algbw(collective, makespan),
@@ -132,8 +100,8 @@ def verify(
             }
         )
         return
-    print_facts(
-        f"{collective.kind} of {text.size(collective.size)} on {problem.topology}: verified",
+    cli.print_facts(
+        f"{cli.title(problem)}: verified",
         [
             ("makespan", f"{makespan:.6g} µs"),
             ("algbw", text.bandwidth(algbw(collective, makespan))),
@@ -145,10 +113,8 @@ def verify(
 
 
 def export(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A document of any kind.")],
-    to: Annotated[
-        str, typer.Option("--to", metavar="FORMAT", help="One that `topoloom formats` lists.")
-    ],
+    file: Annotated[Path, cli.argument("FILE", "A document of any kind.")],
+    to: Annotated[str, cli.option("--to", "FORMAT", "One that `topoloom formats` lists.")],
     out: OutOption = None,
     settings: SetOption = None,
 ) -> None:
@@ -156,21 +122,20 @@ def export(
     found = writers.writer(to)
     told = _told(settings)
     if out is not None and not out.is_dir():
-        writable(out)
+        cli.writable(out)
     written = writers.write(read_document(file), found.name, told)
     if len(written.files) > 1:
         _hand_over_all(written, out, what=found.name)
     else:
-        writable(out)
+        cli.writable(out)
         _hand_over(written.content, out, what=found.name)
     if written.lost:
-        remark(f"not kept: {'; '.join(written.lost)}")
+        cli.remark(f"not kept: {'; '.join(written.lost)}")
 
 
 def import_(
     file: Annotated[
-        Path,
-        typer.Argument(metavar="FILE", help="What a machine or another program wrote, or a link."),
+        Path, cli.argument("FILE", "What a machine or another program wrote, or a link.")
     ],
     out: OutOption = None,
     *,
@@ -180,8 +145,8 @@ def import_(
     merged: MergeOption = None,
 ) -> None:
     """Read what a machine or another program wrote, say what was made of it, and keep it."""
-    writable(out)
-    topology = None if cluster is None else open_document(cluster).topology
+    cli.writable(out)
+    topology = None if cluster is None else cli.open_document(cluster).topology
     asked = Request(topology=topology, settings=_told(settings))
     found = _read(file, asked, format_name)
     opened, report = found.document, found.report
@@ -190,13 +155,13 @@ def import_(
         opened, joined = merge(opened, other.document)
         report = report.joined(other.report).joined(joined)
     for each in writers.sentences(report):
-        remark(each)
+        cli.remark(each)
     topology = opened.topology
     gpus = text.count(len(topology.ranks), "GPU")
     _hand_over(document_text(opened).encode(), out, what=f"{topology} with {gpus}")
 
 
-def formats(as_json: JsonOption = False) -> None:
+def formats(as_json: cli.JsonOption = False) -> None:
     """List the formats that are read and written, with their settings."""
     rows = [
         *(("read", each.name, each.title, dict(each.settings)) for each in catalogue.readers()),
@@ -207,10 +172,12 @@ def formats(as_json: JsonOption = False) -> None:
     ]
     if as_json:
         keys = ("direction", "name", "title", "settings")
-        print_json({"formats": [dict(zip(keys, row, strict=True)) for row in rows]})
+        cli.print_json({"formats": [dict(zip(keys, row, strict=True)) for row in rows]})
         return
     columns = ("", "name", "title", "settings")
-    print_table(columns, [(way, name, title, ", ".join(told)) for way, name, title, told in rows])
+    cli.print_table(
+        columns, [(way, name, title, ", ".join(told)) for way, name, title, told in rows]
+    )
 
 
 def _settings_of(options: type) -> dict[str, str]:
@@ -224,12 +191,12 @@ def _read(file: Path, asked: Request, format_name: str | None) -> Imported:
             return catalogue.read_content(
                 str(file).encode(), replace(asked, name="the link"), format_name="link"
             )
-        return catalogue.read_file(str(file), asked=asked, format_name=format_name)
+        return catalogue.read_file(str(file), request=asked, format_name=format_name)
     except Question as question:
-        ways = " or ".join(
+        answers = " or ".join(
             f"--set {question.key}={answer} ({words})" for answer, words in question.choices.items()
         )
-        raise FormatError(f"{question}; give {ways}") from None
+        raise FormatError(f"{question}; give {answers}") from None
 
 
 def _told(settings: list[str] | None) -> dict[str, str]:
@@ -254,7 +221,7 @@ def _hand_over(written: bytes, out: Path | None, *, what: str) -> None:
         sys.stdout.buffer.write(written)
     else:
         write_bytes(out, written)
-        remark(f"{what} is in {out}")
+        cli.remark(f"{what} is in {out}")
 
 
 def _hand_over_all(written: Written, out: Path | None, *, what: str) -> None:
@@ -265,7 +232,7 @@ def _hand_over_all(written: Written, out: Path | None, *, what: str) -> None:
     out.mkdir(parents=True, exist_ok=True)
     for name, content in written.files.items():
         write_bytes(out / name, content)
-    remark(f"{what}, {text.count(len(written.files), 'file')}, is in {out}")
+    cli.remark(f"{what}, {text.count(len(written.files), 'file')}, is in {out}")
 
 
 def _print_refusal(error: ScheduleError, *, as_json: bool) -> None:
@@ -277,10 +244,10 @@ def _print_refusal(error: ScheduleError, *, as_json: bool) -> None:
         "epoch": error.epoch,
     }
     if as_json:
-        print_json(told)
+        cli.print_json(told)
         return
     epoch = f", epoch {error.epoch}" if error.epoch is not None else ""
-    print_facts(
+    cli.print_facts(
         "refused",
         [("rule", str(error)), ("where", error.where), ("when", f"{error.time:.6g} µs{epoch}")],
     )
@@ -301,44 +268,34 @@ def _replayed(opened: Document, file: Path) -> tuple[Problem, Plan, Timeline]:
 
 
 def link(
-    cluster: Cluster,
+    cluster: cli.Cluster,
     at: Annotated[
-        str,
-        typer.Option("--at", metavar="ADDRESS", help="Where whoever opens it finds a designer."),
+        str, cli.option("--at", "ADDRESS", "Where whoever opens it finds a designer.")
     ] = HOME,
 ) -> None:
-    """Print a link that holds the cluster and what is asked, in its fragment alone."""
-    opened = open_document(cluster)
+    """Print a link that holds the cluster and its collective, in its fragment alone."""
+    opened = cli.open_document(cluster)
     if opened.plan is not None:
-        remark("not kept: the plan; it is solved again")
+        cli.remark("not kept: the plan; it is solved again")
     typer.echo(link_of(Share.of(opened), at=at))
 
 
-PlanFile = Annotated[Path, typer.Argument(metavar="FILE", help="A result or plan document.")]
+PlanFile = Annotated[Path, cli.argument("FILE", "A result or plan document.")]
 
 
 def explain(
     file: PlanFile,
     *,
-    chunk: Annotated[
-        int | None, typer.Option("--chunk", help="The path of this chunk.", show_default=False)
-    ] = None,
+    chunk: Annotated[int | None, typer.Option("--chunk", help="The path of this chunk.")] = None,
     link: Annotated[
         str | None,
-        typer.Option(
-            "--link",
-            metavar="SRC->DST",
-            help="What this link carries, and where it is idle.",
-            show_default=False,
-        ),
+        cli.option("--link", "SRC->DST", "What this link carries, and where it is idle."),
     ] = None,
     rank: Annotated[
-        int | None,
-        typer.Option("--rank", help="What this rank gets and sends.", show_default=False),
+        int | None, typer.Option("--rank", help="What this rank gets and sends.")
     ] = None,
     host: Annotated[
-        str | None,
-        typer.Option("--host", help="What enters and leaves this host.", show_default=False),
+        str | None, typer.Option("--host", help="What enters and leaves this host.")
     ] = None,
 ) -> None:
     """Tell a plan in words: each send, what it waited for, what its makespan is made of."""
@@ -357,9 +314,9 @@ def explain(
 
 
 def diff(
-    first: Annotated[Path, typer.Argument(metavar="FIRST", help="A result or plan document.")],
-    second: Annotated[Path, typer.Argument(metavar="SECOND", help="Another, of one problem.")],
-    as_json: JsonOption = False,
+    first: Annotated[Path, cli.argument("FIRST", "A result or plan document.")],
+    second: Annotated[Path, cli.argument("SECOND", "Another, of one problem.")],
+    as_json: cli.JsonOption = False,
 ) -> None:
     """Say what differs between two plans of one problem: sends, times, bytes of links."""
     names = (first.name, second.name) if first.name != second.name else (str(first), str(second))
@@ -367,7 +324,7 @@ def diff(
     if not as_json:
         typer.echo(found.text())
         return
-    print_json(
+    cli.print_json(
         {
             "makespans_us": list(found.makespans),
             "parts_at_us": found.parts_at,

@@ -18,26 +18,11 @@ from ccl.bound import across
 from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.serialization.conditions import document, write_document
-from designer.cli.request import (
-    Cluster,
-    CollectiveOption,
-    JsonOption,
-    RootOption,
-    SizeOption,
-    ask,
-    open_document,
-    positive,
-    print_facts,
-    print_json,
-    print_table,
-    remark,
-    writable,
-)
+from designer.cli import request as cli
 from formulations.analyses.expansion.costs import EVEN, Costs, read_costs
 from widgets.words import cut_words
 
 if TYPE_CHECKING:
-    from ccl.bound import Cut
     from formulations.analyses.expansion.offers import Change, Front, Gain, Upgrade
     from formulations.analyses.sensitivity.curve import Piece, RateCurve
     from formulations.analyses.sensitivity.cutting_planes import Number
@@ -49,44 +34,43 @@ HELD = 3
 
 ClassOption = Annotated[
     int | None,
-    typer.Option(
+    cli.option(
         "--class",
-        metavar="N",
-        help="Print the best rate over the bandwidth of class N of the table, with all kinks.",
-        show_default=False,
+        "N",
+        "Print the best rate over the bandwidth of class N of the table, with all kinks.",
     ),
 ]
 
 
 def limits(
-    cluster: Cluster,
+    cluster: cli.Cluster,
     *,
-    collective: CollectiveOption = None,
-    size: SizeOption = None,
-    root: RootOption = None,
+    collective: cli.CollectiveOption = None,
+    size: cli.SizeOption = None,
+    root: cli.RootOption = None,
     orbits: Annotated[
         bool, typer.Option("--orbits", help="Only links that symmetries exchange are one class.")
     ] = False,
     number: ClassOption = None,
     low: Annotated[float, typer.Option(help="Where that begins, in times today's.")] = 0.25,
     high: Annotated[float, typer.Option(help="Where that ends, in times today's.")] = 4.0,
-    as_json: JsonOption = False,
+    as_json: cli.JsonOption = False,
 ) -> None:
     """Print what limits a cluster: what more or less of each kind of links does to its rate."""
-    problem = ask(open_document(cluster), collective=collective, size=size, chunks=None, root=root)
-    positive("--low", low, unit="times today's bandwidth")
-    positive("--high", high, unit="times today's bandwidth")
+    problem = cli.ask(cluster, collective=collective, size=size, root=root)
+    cli.positive("--low", low, unit="times today's bandwidth")
+    cli.positive("--high", high, unit="times today's bandwidth")
     from formulations import sensitivity  # noqa: PLC0415  it loads a solver
 
     found = sensitivity(problem, by="orbit" if orbits else "kind")
     curve = None if number is None else _curve_of(found, number, low=low, high=high)
     if as_json:
-        print_json(_answer(found, curve))
+        cli.print_json(_answer(found, curve))
         return
     for sentence in found.words:
         typer.echo(sentence)
     typer.echo()
-    print_table(
+    cli.print_table(
         ("", "class", "links", "1 % more gives", "1 % less costs", "per GB/s"), _rows(found)
     )
     if curve is not None:
@@ -140,7 +124,7 @@ def _print_curve(curve: RateCurve) -> None:
     ]
     factor, algbw = curve.breaks[-1]
     rows.append((_number(factor), _number(algbw), "", ""))
-    print_table(("times today's", "algbw GB/s", "then each time adds", "held by"), rows)
+    cli.print_table(("times today's", "algbw GB/s", "then each time adds", "held by"), rows)
 
 
 def _number(value: Number) -> str:
@@ -161,14 +145,15 @@ def _held(curve: RateCurve, piece: Piece) -> str:
 def _answer(found: Sensitivity, curve: RateCurve | None) -> dict[str, Any]:
     problem = found.problem
     return {
-        "topology": problem.topology.name,
-        "collective": problem.collective.kind,
-        "size": problem.collective.size,
+        **cli.problem_answer(problem),
         "algbw_GBps": found.algbw,
         "exact": found.exact,
         "proved_by": found.optimum.proved_by,
         "words": list(found.words),
-        "cuts": [_cut(found, each) for each in found.cuts],
+        "cuts": [
+            cli.cut_answer(each) | {"words": cut_words(each, problem.topology)}
+            for each in found.cuts
+        ],
         "classes": [
             {
                 "words": each.words,
@@ -187,15 +172,6 @@ def _answer(found: Sensitivity, curve: RateCurve | None) -> dict[str, Any]:
             for each in found.together
         ],
         "curve": None if curve is None else _curve(curve),
-    }
-
-
-def _cut(found: Sensitivity, cut: Cut) -> dict[str, Any]:
-    return {
-        "inside": list(cut.inside),
-        "links": [list(ends) for ends in cut.links],
-        "bandwidth_GBps": cut.bandwidth,
-        "words": cut_words(cut, found.problem.topology),
     }
 
 
@@ -241,35 +217,28 @@ KINDS = {
 
 CollectivesOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--collective",
-        metavar="KIND",
-        help="What must become faster; repeat it for several.",
-        show_default=False,
-    ),
+    cli.option("--collective", "KIND", "What must become faster; repeat it for several."),
 ]
 CostsOption = Annotated[
     Path | None,
-    typer.Option(
+    cli.option(
         "--costs",
-        metavar="FILE",
-        help="Costs as YAML (docs/whatif.md); by default every GB/s of every link costs 1.",
-        show_default=False,
+        "FILE",
+        "Costs as YAML (docs/whatif.md); by default every GB/s of every link costs 1.",
     ),
 ]
 TargetOption = Annotated[
     list[str] | None,
-    typer.Option(
+    cli.option(
         "--target",
-        metavar="GB/S|FACTORx",
-        help="algbw, such as 300, or a factor over today's best, such as 1.5x; one for all "
+        "GB/S|FACTORx",
+        "algbw, such as 300, or a factor over today's best, such as 1.5x; one for all "
         "collectives or one for each. With --front: the largest factor.",
         show_default=TARGET,
     ),
 ]
 SaveOption = Annotated[
-    Path | None,
-    typer.Option("--save", metavar="FILE", help="Write the upgraded cluster as a document."),
+    Path | None, cli.option("--save", "FILE", "Write the upgraded cluster as a document.")
 ]
 ByOption = Annotated[
     Literal["kind", "orbit"],
@@ -283,29 +252,29 @@ ByOption = Annotated[
 FrontOption = Annotated[
     bool, typer.Option("--front", help="Print cost against speed, from today's cluster on.")
 ]
-LimitOption = Annotated[float | None, typer.Option("--time-limit", metavar="S", help="Seconds.")]
+LimitOption = Annotated[float | None, cli.option("--time-limit", "S", "Seconds.")]
 
 
 def upgrade(  # noqa: PLR0913  one for each flag
-    cluster: Cluster,
+    cluster: cli.Cluster,
     *,
     collective: CollectivesOption = None,
     costs: CostsOption = None,
     target: TargetOption = None,
     front: FrontOption = False,
     by: ByOption = "kind",
-    root: RootOption = None,
+    root: cli.RootOption = None,
     time_limit: LimitOption = None,
     save: SaveOption = None,
-    as_json: JsonOption = False,
+    as_json: cli.JsonOption = False,
 ) -> None:
     """Say which links to buy: the least cost with which collectives reach a target, proved."""
-    positive("--time-limit", time_limit, unit="s")
-    writable(save)
+    cli.positive("--time-limit", time_limit, unit="s")
+    cli.writable(save)
     if front and save is not None:
         raise ProblemError("--front has many clusters and --save keeps one; leave one of them out")
     paid = EVEN if costs is None else read_costs(costs)
-    problems = _problems(cluster, collective or [], root=root)
+    problems = _problems(cluster, collective or [None], root=root)
     targets = target or [TARGET]
     if front:
         _front(problems, paid, most=_factor(targets), by=by, time_limit=time_limit, json=as_json)
@@ -316,20 +285,16 @@ def upgrade(  # noqa: PLR0913  one for each flag
         write_document(save, document(best.topology))
     today = paid.today(problems[0].topology)
     if as_json:
-        print_json(_upgrade_answer(best) | {"today": today})
+        cli.print_json(_upgrade_answer(best) | {"today": today})
     else:
         _print(best, today=today)
     if save is not None:
-        remark(f"the upgraded cluster is in {save}")
+        cli.remark(f"the upgraded cluster is in {save}")
 
 
-def _problems(cluster: str, kinds: Sequence[str], *, root: int | None) -> list[Problem]:
-    opened = open_document(cluster)
-    first = kinds[0] if kinds else None
-    problems = [ask(opened, collective=first, size=None, chunks=None, root=root)]
-    return problems + [
-        ask(opened, collective=each, size=None, chunks=None, root=root) for each in kinds[1:]
-    ]
+def _problems(cluster: str, kinds: Sequence[str | None], *, root: int | None) -> list[Problem]:
+    opened = cli.open_document(cluster)
+    return [cli.ask(opened, collective=each, root=root) for each in kinds]
 
 
 def _factor(targets: Sequence[str]) -> float:
@@ -354,7 +319,7 @@ def _front(
 ) -> None:
     found = formulations.cost_front(problems, costs, most=most, by=by, time_limit=time_limit)
     if json:
-        print_json(
+        cli.print_json(
             {
                 "kind": found.kind,
                 "complete": found.complete,
@@ -364,11 +329,11 @@ def _front(
         )
         return
     first = found.points[0]
-    print_facts(f"{_kinds(first)} on {problems[0].topology}", _about(found))
+    cli.print_facts(f"{_kinds(first)} on {problems[0].topology}", _about(found))
     columns = ("factor", "cost", *(each.collective for each in first.gains), "bought")
-    print_table(columns, (_point(each) for each in found.points))
+    cli.print_table(columns, (_point(each) for each in found.points))
     if not found.complete:
-        remark("a limit came before the front was complete; what is printed is proved")
+        cli.remark("a limit came before the front was complete; what is printed is proved")
 
 
 def _about(front: Front) -> Iterator[tuple[str, str]]:
@@ -385,7 +350,7 @@ def _point(point: Upgrade) -> Iterator[str]:
 
 
 def _print(best: Upgrade, *, today: float) -> None:
-    print_facts(
+    cli.print_facts(
         sentence(best),
         [
             ("asked", f"{_kinds(best)} on {best.topology}"),
@@ -395,9 +360,9 @@ def _print(best: Upgrade, *, today: float) -> None:
     )
     if best.bought:
         columns = ("buy", "links", "today", "then", "cost")
-        print_table(columns, (_change(each, best.currency) for each in best.bought))
+        cli.print_table(columns, (_change(each, best.currency) for each in best.bought))
     columns = ("collective", "today", "target", "then", "held by")
-    print_table(columns, (_gain(each, best) for each in best.gains))
+    cli.print_table(columns, (_gain(each, best) for each in best.gains))
 
 
 def sentence(best: Upgrade) -> str:

@@ -1,15 +1,13 @@
-"""What the commands are asked about: a cluster by name or file, and a collective on it.
+"""Arguments of the commands: a cluster by name or file, and a collective on it.
 
 What is printed: answers on standard output, everything else on standard error.
 """
-
-from __future__ import annotations
 
 import json
 import math
 from collections.abc import Container, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
 import typer
 from rich.console import Console
@@ -17,9 +15,11 @@ from rich.table import Table
 from rich.text import Text
 
 from ccl import text
+from ccl.bound import Cut
 from ccl.collective import COLLECTIVES, CollectiveKind, make_collective
 from ccl.errors import FormatError, ProblemError
 from ccl.problem import Problem
+from ccl.result import Result
 from ccl.serialization.conditions import Document, document, read_document
 from ccl.serialization.quantity import parse_size
 from ccl.serialization.sketches import read_sketch, sketch_to_json
@@ -28,8 +28,8 @@ from ccl.topology import Topology
 from gallery import open_cluster
 from interchange.formats.own.fragment import is_link, share_of
 
-if TYPE_CHECKING:
-    from ccl.result import Result
+INTERRUPTED = 130
+"""Exit code after Ctrl-C."""
 
 WIDE = 160
 """Columns for whoever reads a pipe: few cells are broken."""
@@ -62,6 +62,31 @@ def print_facts(title: str, facts: Iterable[tuple[str, str]]) -> None:
     console = Console(highlight=False)
     console.print(Text(title, style="bold"))
     console.print(table)
+
+
+def title(problem: Problem) -> str:
+    """Say what is solved where: ``all-gather of 1 MB on ndv2``."""
+    collective = problem.collective
+    return f"{collective.kind} of {text.size(collective.size)} on {problem.topology}"
+
+
+def problem_answer(problem: Problem) -> dict[str, Any]:
+    """Return what ``--json`` prints of a problem."""
+    collective = problem.collective
+    return {
+        "topology": problem.topology.name,
+        "collective": collective.kind,
+        "size": collective.size,
+    }
+
+
+def cut_answer(cut: Cut) -> dict[str, Any]:
+    """Return what ``--json`` prints of a cut."""
+    return {
+        "inside": list(cut.inside),
+        "links": [list(ends) for ends in cut.links],
+        "bandwidth_GBps": cut.bandwidth,
+    }
 
 
 def whole_chunk_rows(result: Result) -> Iterator[tuple[str, str]]:
@@ -102,66 +127,63 @@ def print_table(
     console.print(table)
 
 
+def option(flag: str, value: str | None, words: str, **more: Any) -> Any:
+    """Return a flag, with what its value is called and what help says of it."""
+    return typer.Option(flag, metavar=value, help=words, **more)
+
+
+def argument(value: str, words: str, **more: Any) -> Any:
+    """Return an argument, with what it is called and what help says of it."""
+    return typer.Argument(metavar=value, help=words, **more)
+
+
 USUAL_COLLECTIVE = "all-gather"
 USUAL_SIZE = "1MB"
 
 Cluster = Annotated[
     str,
-    typer.Argument(
-        metavar="CLUSTER",
-        help="A cluster of the gallery, such as ndv2:hosts=2, a document (.json) or a link.",
-        show_default=False,
+    argument(
+        "CLUSTER", "A cluster of the gallery, such as ndv2:hosts=2, a document (.json) or a link."
     ),
 ]
 CollectiveOption = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--collective",
-        metavar="KIND",
-        help=f"{', '.join(each for each in COLLECTIVES if each != 'custom')}; "
+        "KIND",
+        f"{', '.join(each for each in COLLECTIVES if each != 'custom')}; "
         f"by default the document's, or {USUAL_COLLECTIVE}.",
-        show_default=False,
     ),
 ]
 SizeOption = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--size",
-        metavar="BYTES",
-        help="The whole buffer as nccl-tests counts it: 1GB is 10^9 bytes, 1GiB is 2^30; "
+        "BYTES",
+        "The whole buffer as nccl-tests counts it: 1GB is 10^9 bytes, 1GiB is 2^30; "
         f"by default {USUAL_SIZE}.",
-        show_default=False,
     ),
 ]
 ChunksOption = Annotated[
     int | None,
     typer.Option(
-        "--chunks",
-        help="Keep so many chunks per shard whole; by default plans cut as they like.",
-        show_default=False,
+        "--chunks", help="Keep so many chunks per shard whole; by default plans cut as they like."
     ),
 ]
-RootOption = Annotated[
-    int | None, typer.Option("--root", help="Rank of the root; by default 0.", show_default=False)
-]
+RootOption = Annotated[int | None, typer.Option("--root", help="Rank of the root; by default 0.")]
 MemoryOption = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--memory",
-        metavar="BYTES",
-        help="What a solve may take, such as 4GB; what takes more is ended and its best plan "
+        "BYTES",
+        "What a solve may take, such as 4GB; what takes more is ended and its best plan "
         "kept. By default its part of 80 % of the machine's.",
-        show_default=False,
     ),
 ]
 SolvesOption = Annotated[
     int | None,
-    typer.Option(
-        "--solves",
-        metavar="N",
-        min=1,
-        help="At once; by default one each core, up to 4. Others wait in line.",
-        show_default=False,
+    option(
+        "--solves", "N", "At once; by default one each core, up to 4. Others wait in line.", min=1
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
@@ -187,19 +209,19 @@ def open_document(cluster: str) -> Document:
 
 
 def ask(
-    opened: Document,
+    cluster: str | Document,
     *,
     collective: str | None,
-    size: str | None,
-    chunks: int | None,
     root: int | None,
+    size: str | None = None,
+    chunks: int | None = None,
 ) -> Problem:
     """Make the problem that the arguments of a command describe.
 
     Parameters
     ----------
-    opened
-        The cluster; a document with a problem brings its own collective.
+    cluster
+        As typed or as opened; a document with a problem brings its own collective.
     collective, size, chunks, root
         As given, None where nothing is.
 
@@ -208,6 +230,7 @@ def ask(
     CclError
         If the collective is not one, or is given twice.
     """
+    opened = open_document(cluster) if isinstance(cluster, str) else cluster
     given = {"--collective": collective, "--size": size, "--chunks": chunks, "--root": root}
     twice = [flag for flag, value in given.items() if value is not None]
     if opened.problem is not None:
@@ -234,7 +257,7 @@ def sketch_in(path: Path, topology: Topology) -> dict[str, Any]:
     Raises
     ------
     CclError
-        If it is none, or not one of the topology.
+        If it is no sketch, or not one of the topology.
     """
     sketch, sentences = read_sketch(read_bytes(path), topology, name=str(path))
     for each in sentences:

@@ -26,26 +26,8 @@ from ccl.plans import Schedule
 from ccl.result import Result, Stop
 from ccl.serialization.conditions import document, write_document
 from designer.cli import conditions
+from designer.cli import request as cli
 from designer.cli.browse import CatalogOption, Store
-from designer.cli.request import (
-    Cluster,
-    CollectiveOption,
-    JsonOption,
-    MemoryOption,
-    RootOption,
-    SizeOption,
-    memory_in,
-    open_document,
-    positive,
-    print_facts,
-    print_json,
-    print_table,
-    remark,
-    sketch_in,
-    sketched_chunks,
-    whole_chunk_rows,
-    writable,
-)
 from formulations import Formulation, OptionField, pareto
 from formulations.analyses.chunk_counts import chunks_per_shard, common_bound, common_gap, tried
 
@@ -57,13 +39,12 @@ if TYPE_CHECKING:
 
 ChunkCountsOption = Annotated[
     str | None,
-    typer.Option(
+    cli.option(
         "--chunks",
-        metavar="N[,N...]",
-        help="Keep so many chunks per shard whole; by default plans cut as they like. Of several "
+        "N[,N...]",
+        "Keep so many chunks per shard whole; by default plans cut as they like. Of several "
         "numbers the best is kept, and those are shown that fewer chunks do not beat; a time limit "
         "is for all of them.",
-        show_default=False,
     ),
 ]
 
@@ -103,7 +84,7 @@ def front_rows(results: Sequence[Result]) -> list[dict[str, Any]]:
 def print_front(results: Sequence[Result]) -> None:
     """Print makespan against chunks, with the gap to what holds for any number of them."""
     bound = common_bound(results)
-    print_table(
+    cli.print_table(
         ("chunks", "makespan", "above the bound for any number", "found by", "solved in"),
         (
             (
@@ -120,26 +101,17 @@ def print_front(results: Sequence[Result]) -> None:
     typer.echo(f"tried {tried}; no number of chunks is below {bound.makespan:.6g} µs\n")
 
 
-INTERRUPTED = 130
 _FLAG = "--formulation"
 
-FormulationOption = Annotated[
-    str, typer.Option(_FLAG, metavar="NAME", help="How the schedule is found.")
-]
+FormulationOption = Annotated[str, cli.option(_FLAG, "NAME", "How the schedule is found.")]
 TimeLimitOption = Annotated[
-    float | None,
-    typer.Option("--time-limit", metavar="S", help="Seconds; the best plan so far is kept."),
+    float | None, cli.option("--time-limit", "S", "Seconds; the best plan so far is kept.")
 ]
 GapOption = Annotated[
-    float | None,
-    typer.Option("--gap", metavar="SHARE", help="Stop this near the bound: 0.05 is 5 %."),
+    float | None, cli.option("--gap", "SHARE", "Stop this near the bound: 0.05 is 5 %.")
 ]
-SolverOption = Annotated[
-    str, typer.Option("--solver", metavar="NAME", help="A solver that CVXPY knows.")
-]
-OutOption = Annotated[
-    Path | None, typer.Option("--out", metavar="FILE", help="Keep the result as a document.")
-]
+SolverOption = Annotated[str, cli.option("--solver", "NAME", "A solver that CVXPY knows.")]
+OutOption = Annotated[Path | None, cli.option("--out", "FILE", "Keep the result as a document.")]
 
 
 def command(chosen: Formulation | None) -> Callable[..., None]:
@@ -199,27 +171,27 @@ def unknown_option(flag: str, chosen: Formulation) -> str:
 
 
 def solve(  # noqa: PLR0913  one for each flag
-    cluster: Cluster,
+    cluster: cli.Cluster,
     *,
-    collective: CollectiveOption = None,
-    size: SizeOption = None,
+    collective: cli.CollectiveOption = None,
+    size: cli.SizeOption = None,
     chunks: ChunkCountsOption = None,
-    root: RootOption = None,
+    root: cli.RootOption = None,
     window: conditions.WindowOption = None,
     tenants: conditions.TenantsOption = None,
     formulation: FormulationOption = formulations.DEFAULT,
     time_limit: TimeLimitOption = None,
     gap: GapOption = None,
     solver: SolverOption = "HIGHS",
-    memory: MemoryOption = None,
+    memory: cli.MemoryOption = None,
     catalog: CatalogOption = None,
     out: OutOption = None,
-    as_json: JsonOption = False,
+    as_json: cli.JsonOption = False,
     options: dict[str, Any],
 ) -> None:
     """Find a schedule, verify it and say how good it is."""
     _check(time_limit, gap, out=out)
-    opened = open_document(cluster)
+    opened = cli.open_document(cluster)
     options = _with_sketches(options, opened)
     given = conditions.Given(collective, size, root, window=window, tenants=tenants)
     problems = {n or 0: given.problem(opened, chunks=n) for n in _counts(chunks, opened, options)}
@@ -230,7 +202,7 @@ def solve(  # noqa: PLR0913  one for each flag
         options=options,
         gap=gap,
         solver=solver,
-        memory=memory_in(memory),
+        memory=cli.memory_in(memory),
     )
     store = Store.of(catalog)
     results, interrupted = _each(problems, begin, time_limit=time_limit, gap=gap, store=store)
@@ -242,15 +214,15 @@ def solve(  # noqa: PLR0913  one for each flag
 
 
 def _check(time_limit: float | None, gap: float | None, *, out: Path | None) -> None:
-    positive("--time-limit", time_limit, unit="s")
-    positive("--gap", gap, unit="", zero=True)
-    writable(out)
+    cli.positive("--time-limit", time_limit, unit="s")
+    cli.positive("--gap", gap, unit="", zero=True)
+    cli.writable(out)
 
 
 def _with_sketches(options: Mapping[str, Any], opened: Document) -> dict[str, Any]:
     """Return the options with the sketches that their files hold."""
     return {
-        name: sketch_in(value, opened.topology) if isinstance(value, Path) else value
+        name: cli.sketch_in(value, opened.topology) if isinstance(value, Path) else value
         for name, value in options.items()
     }
 
@@ -260,7 +232,7 @@ def _counts(
 ) -> tuple[int | None, ...]:
     """Return the chunks per shard that are given, or what a sketch asks for."""
     if given is None and opened.problem is None:
-        return (sketched_chunks(options),)
+        return (cli.sketched_chunks(options),)
     return read_counts(given)
 
 
@@ -268,7 +240,7 @@ def _tell(results: tuple[Result, ...], *, several: bool, as_json: bool) -> None:
     """Print the best result; if it is of several numbers of chunks, what the others came to."""
     result = pareto(results)[-1]
     if as_json:
-        print_json({**answer(result), **({"front": front_rows(results)} if several else {})})
+        cli.print_json({**answer(result), **({"front": front_rows(results)} if several else {})})
         return
     if several:
         print_front(results)
@@ -277,10 +249,10 @@ def _tell(results: tuple[Result, ...], *, several: bool, as_json: bool) -> None:
 
 def _end(out: Path | None, *, interrupted: bool) -> None:
     if out is not None:
-        remark(f"the result is in {out}")
+        cli.remark(f"the result is in {out}")
     if interrupted:
-        remark("interrupted; this is the best schedule found so far")
-        raise typer.Exit(INTERRUPTED)
+        cli.remark("interrupted; this is the best schedule found so far")
+        raise typer.Exit(cli.INTERRUPTED)
 
 
 class Interrupted(SolveError):
@@ -318,9 +290,7 @@ def answer(result: Result) -> dict[str, Any]:
     """Return what ``--json`` prints of a result."""
     size, whole = result.size, result.whole_bound
     return {
-        "topology": result.problem.topology.name,
-        "collective": result.problem.collective.kind,
-        "size": result.problem.collective.size,
+        **cli.problem_answer(result.problem),
         "formulation": result.formulation,
         "found_by": result.found_by or result.formulation,
         "found_with": found_with(result),
@@ -397,8 +367,8 @@ def _annotation(row: OptionField) -> Any:
         told += f"; by default {'yes' if row.default else 'no'}"
     elif not row.optional:
         told += f"; by default {str(row.default).replace(' ', '-')}"
-    option = typer.Option(_flag(row), metavar=words or None, help=told, show_default=False)
-    return Annotated[kinds.get(row.kind, str | None), option]
+    flag = cli.option(_flag(row), words or None, told)
+    return Annotated[kinds.get(row.kind, str | None), flag]
 
 
 def _read(row: OptionField, value: Any) -> Any:
@@ -457,14 +427,14 @@ def _steady(result: Result) -> str:
 
 def _print(result: Result) -> None:
     collective, size = result.problem.collective, result.size
-    print_facts(
+    cli.print_facts(
         f"{collective.kind} of {text.size(collective.size)} on {result.problem.topology} "
         f"by {result.formulation}: {result.verdict}",
         [
             ("makespan", _micro(result.makespan)),
             ("bound", f"{_micro(result.bound.makespan)} ({result.bound.kind}), for every plan"),
             ("gap", text.share(result.gap)),
-            *whole_chunk_rows(result),
+            *cli.whole_chunk_rows(result),
             ("chunks per shard", f"{chunks_per_shard(result)}" if _in_chunks(result) else ""),
             ("steady state", _steady(result)),
             ("found by", f"{result.found_by or result.formulation} ({found_with(result)})"),

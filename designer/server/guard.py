@@ -19,13 +19,13 @@ from urllib.parse import urlsplit
 from ccl.errors import ProblemError
 
 MOST_BODY = 64 * 2**20
-"""Bytes of a question: a drawing, what is asked of it, a result and its film, or a file."""
+"""Bytes of a question: a drawing, its request, a result and its film, or a file."""
 
 MOST_UPLOAD = 40 * 10**6
 """Bytes of a file; a question carries it in base64, a third longer."""
 
 ASK = "/_dash-update-component"
-"""Where callbacks are asked."""
+"""Where callbacks are called."""
 
 ALIVE = "alive"
 """Where a page asks whether the server is there."""
@@ -110,7 +110,7 @@ class Guard:
     application
         Which answers what is let through.
     names
-        Under which it may be asked for.
+        Under which it may be requested.
     assets
         Paths of its own files below ``/assets/``; there are no others.
     policy
@@ -171,7 +171,7 @@ class Guard:
             raise Refused(HTTPStatus.METHOD_NOT_ALLOWED, "This can only be read.")
         if length(environ):
             raise Refused(
-                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "A page is asked for without a body."
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "A page is requested without a body."
             )
 
 
@@ -190,7 +190,7 @@ def _own(environ: Environ, host: str) -> None:
 
 
 def urlsplit_or_none(origin: str) -> tuple[str, str] | None:
-    """Return scheme and host with port of an origin, None where it is none."""
+    """Return scheme and host with port of an origin, None where it is malformed."""
     try:
         found = urlsplit(origin)
     except ValueError:

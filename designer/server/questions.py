@@ -6,8 +6,6 @@ bug, or a value that was made up with care and leads nowhere. Shapes are enough 
 no surprise; what a value means whoever reads it says in a sentence for the user.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -199,14 +197,14 @@ class Sorting(Struct):
 
 
 class Overlay(Struct):
-    """A way over the cluster."""
+    """A path over the cluster."""
 
     label: str
     devices: list[str]
 
 
 class Overlays(Struct):
-    """Ways of others over the cluster."""
+    """Paths of others over the cluster."""
 
     title: str
     ways: list[Overlay]
@@ -269,7 +267,7 @@ SHAPES: tuple[tuple[str, Any, tuple[str, ...]], ...] = (
 """What a property holds, and of which components; see `shape_of`."""
 
 BY_PLACE = {f"{name}.{what}": shape for what, shape, names in SHAPES for name in names}
-"""By the component and what of it is asked; all else goes by the property, or has any shape."""
+"""By the component and its property; all else goes by the property, or has any shape."""
 
 
 def settle() -> None:
@@ -319,7 +317,7 @@ def check(body: Any, known: Mapping[str, Json], resolve: Callable[[Any], Any]) -
     Raises
     ------
     Refused
-        If it is none.
+        If it is malformed.
     """
     asked = known.get(body.get("output") or "") if _of_words(body) else None
     if asked is None or "callback" not in asked:

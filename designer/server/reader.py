@@ -4,8 +4,6 @@ It is begun before anybody asks, with all that reads already there. It answers o
 other: its input and output carry pickles, each behind its length in bytes.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import pickle

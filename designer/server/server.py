@@ -1,10 +1,8 @@
 """Waitress with bounds: threads, connections, headers, bodies, and the time that each may take.
 
 What waitress leaves open is closed here: a client that sends a byte now and then, or does not read
-its answer, is let go after a while, and what is wrong with a request is told in a sentence.
+its answer, is let go after a while, and what is wrong with a request is said in a sentence.
 """
-
-from __future__ import annotations
 
 import ctypes
 import gc
@@ -64,7 +62,7 @@ log = logging.getLogger(__name__)
 
 
 class _Refusal(ErrorTask):  # type: ignore[misc]  # waitress ships no types
-    """What is answered to a request that is none."""
+    """What is answered to a malformed request."""
 
     def execute(self) -> None:
         """Write one sentence."""
@@ -175,7 +173,7 @@ class Server(TcpWSGIServer):  # type: ignore[misc]  # waitress ships no types
 
 
 def run(application: Application, on: socket.socket, *, ready: Callable[[], Any]) -> bool:
-    """Serve until the process is told to end; whether nothing is left running.
+    """Serve until the process gets a signal to end; whether nothing is left running.
 
     Parameters
     ----------

@@ -3,10 +3,8 @@
 The session is a random cookie that scripts cannot read and pages of elsewhere cannot send. A job's
 key goes to the page with a signature over it and the session; the secret of the signatures is new
 with every start of the server. So a key of another session, or of a server before this one, means
-nothing, and a page that brings one is told that its job is gone.
+nothing, and a page that brings one learns that its job is gone.
 """
-
-from __future__ import annotations
 
 import hmac
 import json
@@ -28,18 +26,7 @@ from flask import Flask, Response, current_app, g, request
 from flask.json.provider import DefaultJSONProvider
 from werkzeug.exceptions import BadRequest, HTTPException
 
-from designer.server.guard import (
-    ASK,
-    LAYOUT,
-    MOST_BODY,
-    STORE,
-    Guard,
-    Names,
-    Refused,
-    policy,
-    secure,
-    without_port,
-)
+from designer.server import guard
 from designer.server.questions import check, put, settle
 from designer.session import NotStored, Store
 
@@ -47,7 +34,7 @@ _FORM = re.compile(r"[A-Za-z0-9_-]{43}")
 """32 random bytes, as `secrets` writes them."""
 
 
-def _install(server: Flask, names: Names) -> None:
+def _install(server: Flask, names: guard.Names) -> None:
     """Give every browser that asks a session."""
     server.secret_key = secrets.token_bytes(32)
 
@@ -61,15 +48,15 @@ def _install(server: Flask, names: Names) -> None:
     def keep(answer: Response) -> Response:
         # A page that is opened from elsewhere comes without its cookie, though the browser has one;
         # what the page asks then comes with it, so a session begins only there.
-        if g.get("fresh") and request.path in (ASK, LAYOUT):
+        if g.get("fresh") and request.path in (guard.ASK, guard.LAYOUT):
             answer.set_cookie(
                 _cookie(),
                 g.visitor,
                 httponly=True,
                 samesite="Strict",
-                secure=secure(request.environ, names),
+                secure=guard.secure(request.environ, names),
             )
-        if request.path in (ASK, LAYOUT, STORE):
+        if request.path in (guard.ASK, guard.LAYOUT, guard.STORE):
             answer.headers["Cache-Control"] = "no-store"
         return answer
 
@@ -86,7 +73,7 @@ def sealed(key: str) -> str:
 
 
 def key_of(job: Any) -> str | None:
-    """Return the key of a job that a page names, None if it is none of its session."""
+    """Return the key of a job that a page names, None if it is not of its session."""
     given = job.get("key") if isinstance(job, Mapping) else None
     key, _, signature = str(given or "").partition(".")
     return key if hmac.compare_digest(signature.encode(), _signature(key).encode()) else None
@@ -101,7 +88,7 @@ def _signature(key: str) -> str:
 def _cookie() -> str:
     """Name the cookie by the port, since browsers keep one jar for all ports of a machine."""
     host = request.host
-    port = host.removeprefix(without_port(host)).lstrip(":")
+    port = host.removeprefix(guard.without_port(host)).lstrip(":")
     return f"topoloom-{port}" if port else "topoloom"
 
 
@@ -171,7 +158,7 @@ def _no_constant(text: str) -> float:
 log = logging.getLogger(__name__)
 
 
-def protect(app: Dash, names: Names) -> None:
+def protect(app: Dash, names: guard.Names) -> None:
     """Let only pages of the application ask it, and only what they can ask.
 
     Parameters
@@ -183,10 +170,10 @@ def protect(app: Dash, names: Names) -> None:
     """
     settle()
     server = app.server
-    server.config["MAX_CONTENT_LENGTH"] = MOST_BODY
+    server.config["MAX_CONTENT_LENGTH"] = guard.MOST_BODY
     server.json = Provider(server)
     _install(server, names)
-    server.register_error_handler(Refused, _refused)
+    server.register_error_handler(guard.Refused, _refused)
     server.register_error_handler(DependencyException, _nothing)
     server.register_error_handler(HTTPException, _http)
     server.register_error_handler(Exception, _failed)
@@ -194,23 +181,23 @@ def protect(app: Dash, names: Names) -> None:
     store = Store()
 
     def ask() -> Response | None:
-        if request.path == ASK:
+        if request.path == guard.ASK:
             try:
                 check(_body(), app.callback_map, partial(store.resolve, visitor()))
             except NotStored:
                 # No error, which browsers write on the console: the page stores it and asks again.
                 return Response(status=HTTPStatus.RESET_CONTENT)
-        if request.path != STORE:
+        if request.path != guard.STORE:
             return None
         put(_body(), store, visitor(), nbytes=request.content_length or 0)
         return Response(status=HTTPStatus.NO_CONTENT)
 
     server.before_request(ask)
-    server.wsgi_app = Guard(
+    server.wsgi_app = guard.Guard(
         server.wsgi_app,
         names=names,
         assets=_files(Path(app.config.assets_folder)),
-        policy=policy(app.csp_hashes()),
+        policy=guard.policy(app.csp_hashes()),
     )
 
 
@@ -226,11 +213,11 @@ def _body() -> Any:
         return request.get_json()  # read once: Dash gets the same object
     except (BadRequest, RecursionError):
         sentence = "This is not JSON as a page of this application writes it."
-        raise Refused(HTTPStatus.BAD_REQUEST, sentence) from None
+        raise guard.Refused(HTTPStatus.BAD_REQUEST, sentence) from None
 
 
 def _files(folder: Path) -> frozenset[str]:
-    """Return the files of a folder as they are asked for; a link to elsewhere is none."""
+    """Return the files of a folder as they are requested; a link to elsewhere does not count."""
     return frozenset(
         each.relative_to(folder).as_posix()
         for each in folder.rglob("*")
@@ -238,7 +225,7 @@ def _files(folder: Path) -> frozenset[str]:
     )
 
 
-def _refused(refused: Refused) -> Response:
+def _refused(refused: guard.Refused) -> Response:
     return _sentence(refused.status, refused.sentence)
 
 

@@ -5,8 +5,6 @@ The system writes the number of every signal into a pipe all the same (`signal.s
 its other end this process waits: a while after the first signal, a moment after the second.
 """
 
-from __future__ import annotations
-
 import os
 import select
 import signal

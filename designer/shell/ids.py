@@ -1,7 +1,5 @@
 """Names of the components that callbacks wire together."""
 
-from __future__ import annotations
-
 # What is drawn.
 CANVAS = "canvas"
 TABLE = "table"
@@ -12,7 +10,7 @@ COUNTS = "counts"
 HOME = "home-drawing"
 NOTES = "notifications"
 
-# What is asked.
+# The request.
 COLLECTIVE = "collective"
 SIZE = "size"
 CHUNKS = "chunks"
@@ -202,12 +200,13 @@ LINK_FILE = "link-file"
 
 # Ways of others over the cluster.
 PATHS = "ways"
-PATHS_BOX = "ways-box"
-PATHS_TITLE = "ways-title"
-PATHS_CHOICE = "ways-choice"
-PATHS_FACTS = "ways-facts"
-PATHS_MARKS = "ways-marks"
-PATHS_CLOSE = "ways-close"
+"""Also the name of the list in what the browser has stored."""
+PATHS_BOX = "paths-box"
+PATHS_TITLE = "paths-title"
+PATHS_CHOICE = "paths-choice"
+PATHS_FACTS = "paths-facts"
+PATHS_MARKS = "paths-marks"
+PATHS_CLOSE = "paths-close"
 
 # Sweeps.
 SWEEP_NAME = "sweep-name"

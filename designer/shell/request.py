@@ -3,15 +3,13 @@
 Commands to the canvas, numbered so that the same one can be given twice.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, cast
 
-from dash import Dash, Output, no_update
+from dash import Dash, Input, Output, State, no_update
 
 from ccl.collective import Collective, CollectiveKind, make_collective
 from ccl.errors import ProblemError
@@ -20,8 +18,7 @@ from ccl.serialization.quantity import COUNT, DURATION, PERCENT, parse_quantity,
 from ccl.serialization.topoloom import problem_from_json, topology_to_json
 from ccl.topology import Topology
 from designer.session import topology_of
-from designer.shell import ids
-from designer.shell.markup import ROOTED
+from designer.shell import ids, ui
 from formulations import DEFAULT
 
 Json = dict[str, Any]
@@ -149,11 +146,11 @@ QUESTION = ("collective", "size", "chunks", "root")
 
 
 def same_question(summary: Mapping[str, Any] | None, request: Mapping[str, Any] | None) -> bool:
-    """Whether a schedule answers what is asked now, whatever it was found with."""
+    """Whether a schedule answers the request of now, whatever it was found with."""
     if summary is None or request is None:
         return True
     asked = summary.get("asked") or {}
-    rooted = request.get("collective") in ROOTED
+    rooted = request.get("collective") in ui.ROOTED
     keys = QUESTION if rooted else QUESTION[:-1]
     return all(asked.get(key) == request.get(key) for key in keys)
 
@@ -173,30 +170,101 @@ def fit() -> Json:
     return numbered({"name": "fit", "args": {}})
 
 
+PARTS: dict[str, tuple[str, str]] = {
+    "drawing": (ids.CANVAS, "drawing"),
+    "scene": (ids.CANVAS, "scene"),
+    "cuts": (ids.CANVAS, "cuts"),
+    "stale": (ids.CANVAS, "stale"),
+    "selection": (ids.CANVAS, "selection"),
+    "picked": (ids.CANVAS, "picked"),
+    "request": (ids.REQUEST, "data"),
+    "result": (ids.RESULT, "data"),
+    "summary": (ids.SUMMARY, "data"),
+    "load": (ids.LOAD_DATA, "data"),
+    "course": (ids.GAP_PLOT, "course"),
+    "job": (ids.JOB, "data"),
+    "options": (ids.OPTIONS, "data"),
+    "sketches": (ids.SKETCH, "data"),
+    "layer": (ids.LAYER, "data"),
+    "cut": (ids.CUT, "data"),
+    "fault": (ids.FAULT, "children"),
+    "view": (ids.VIEW, "value"),
+    "size": (ids.SIZE, "value"),
+    "chunks": (ids.CHUNKS, "value"),
+    "formulation": (ids.FORMULATION, "value"),
+    "scheme": (ids.SCHEME_NOW, "data"),
+    "download": (ids.DOWNLOAD, "data"),
+    "problem": (ids.PROBLEM, "data"),
+    "known": (ids.ASSESSMENT, "data"),
+    "command": (ids.CANVAS, "command"),
+    "notes": (ids.NOTES, "sendNotifications"),
+    "other": (ids.OTHER, "data"),
+}
+"""What many callbacks look at or change: component and property by a short name."""
+
+
+def inputs(*names: str) -> dict[str, Input]:
+    """Return what a callback waits for, by its names in `PARTS`."""
+    return {name: Input(*PARTS[name]) for name in names}
+
+
+def states(*names: str) -> dict[str, State]:
+    """Return what a callback looks at, by its names in `PARTS`."""
+    return {name: State(*PARTS[name]) for name in names}
+
+
+def changes(*names: str) -> dict[str, Output]:
+    """Return what a callback changes besides others, by its names in `PARTS`."""
+    return {name: Output(*PARTS[name], allow_duplicate=True) for name in names}
+
+
 def output() -> Output:
     """Return the canvas' command as an output that many callbacks share."""
-    return Output(ids.CANVAS, "command", allow_duplicate=True)
+    return changes("command")["command"]
 
 
 def other() -> Output:
     """Return where to say, by `now`, that another cluster is opened, whose plan is not there."""
-    return Output(ids.OTHER, "data", allow_duplicate=True)
+    return changes("other")["other"]
 
 
 def notes() -> Output:
     """Return the notifications as an output that many callbacks share."""
-    return Output(ids.NOTES, "sendNotifications", allow_duplicate=True)
+    return changes("notes")["notes"]
 
 
 def plan() -> dict[str, Output]:
     """Return what shows a plan on the page, as outputs that many callbacks share."""
-    return {
-        "scene": Output(ids.CANVAS, "scene", allow_duplicate=True),
-        "summary": Output(ids.SUMMARY, "data", allow_duplicate=True),
-        "load": Output(ids.LOAD_DATA, "data", allow_duplicate=True),
-        "result": Output(ids.RESULT, "data", allow_duplicate=True),
-        "course": Output(ids.GAP_PLOT, "course", allow_duplicate=True),
-    }
+    return changes("scene", "summary", "load", "result", "course")
+
+
+def beats(app: Dash, tick: str, *, busy: str, beat: str) -> None:
+    """Pass on the ticks of a timer while no answer to the one before is under way.
+
+    Dash does not answer a question that the next one overtakes, so they wait for one another.
+    """
+    app.clientside_callback(
+        "(n, busy) => busy ? window.dash_clientside.no_update : n",
+        Output(beat, "data"),
+        Input(tick, "n_intervals"),
+        State(busy, "data"),
+        prevent_initial_call=False,
+    )
+
+
+def stops(app: Dash, cancel: Callable[[Any], None], job: str, *buttons: str) -> None:
+    """Let buttons end the job that a store holds."""
+
+    @app.callback(
+        Output(buttons[0], "n_clicks"),
+        [Input(each, "n_clicks") for each in buttons],
+        State(job, "data"),
+    )
+    def on_stop(*given: Any) -> Any:
+        *clicks, running = given
+        if any(clicks) and running:
+            cancel(running)
+        return no_update
 
 
 def callback(app: Dash, *, output: Mapping[str, Output], **wiring: Any) -> Callable[[Change], None]:
@@ -215,12 +283,12 @@ def callback(app: Dash, *, output: Mapping[str, Output], **wiring: Any) -> Calla
     def wire(change: Change) -> None:
         @wraps(change)
         def call(**given: Any) -> Json:
-            changes = change(**given)
-            if unknown := changes.keys() - output.keys():
+            made = change(**given)
+            if unknown := made.keys() - output.keys():
                 raise KeyError(
                     f"{change.__name__} changes {', '.join(sorted(unknown))}, which is no output"
                 )
-            return {name: changes.get(name, no_update) for name in output}
+            return {name: made.get(name, no_update) for name in output}
 
         # Dash writes into the dictionaries that it is given, and some are shared.
         own = {

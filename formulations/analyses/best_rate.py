@@ -12,9 +12,7 @@ The first of these proofs that applies:
 * a program that would be too large: the largest of the quick bounds, which a plan may not reach.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -26,6 +24,8 @@ from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.topology import Topology
 from formulations.bounds import quick_bounds
+from formulations.bounds.prices import best_of_all
+from formulations.core.preparing import interpreted
 from formulations.engines import steady_state
 from formulations.engines.forestcoll import search
 from formulations.engines.forestcoll.search import Rate, forest_rate
@@ -59,10 +59,12 @@ class Optimum:
     fraction
         `algbw` as an exact fraction, where a cut or trees decide it.
     reached
-        Whether a plan has this rate; else none is better, but none may be as good. Of an
-        all-reduce by prices none is better of those that add up at roots and spread from there.
+        Whether a plan has this rate; else none is better, but none may be as good.
     proved_by
         What proves it, in words.
+    every
+        Whether no plan is better; else, of an all-reduce, none of those that add up at roots and
+        spread from there.
     cuts
         Bottleneck cuts; several when tied, none where no cut alone decides.
     prices
@@ -75,12 +77,14 @@ class Optimum:
     fraction: Fraction | None
     reached: bool
     proved_by: str
+    every: bool = True
     cuts: tuple[Cut, ...] = ()
     prices: Mapping[Ends, float] = field(default_factory=dict)
 
 
+@interpreted()
 def optimum(problem: Problem) -> Optimum:
-    """Return the best steady state of a problem.
+    """Return the best steady state of a problem; where the searches are not compiled, at once too.
 
     Raises
     ------
@@ -111,9 +115,7 @@ def priceable(problem: Problem) -> bool:
 
     It is where cuts decide, or the orbit linear program is small.
     """
-    if search.cut_decides(problem):
-        return True
-    return steady_state.refusal(problem) is None and _work(problem) <= WORK
+    return search.cut_decides(problem) or programmable(problem)
 
 
 def programmable(problem: Problem) -> bool:
@@ -153,13 +155,15 @@ def _by_trees(problem: Problem) -> Optimum | None:
     share = found.prices / found.prices.sum()
     price = (share / fold.sum(axis=1)) @ fold
     fraction = Fraction(problem.collective.size) / found.time / 1000
+    every = best_of_all(problem, found.each_price, float(found.time))
     return Optimum(
         makespan=float(found.time),
         algbw=float(fraction),
         fraction=fraction,
         reached=True,
         proved_by="prices of links at which the cheapest trees cost this much"
-        + (_CLASS if problem.adds_for_several else ""),
+        + ("" if every else _CLASS),
+        every=every,
         prices={
             link.ends: float(each)
             for link, each in zip(problem.topology.links, price, strict=True)
@@ -174,15 +178,9 @@ def _by_prices(problem: Problem) -> Optimum:
     found = solve_orbits(problem)
     # All rows of an orbit have the price of one together.
     price = found.prices[found.row_orbits] / np.bincount(found.row_orbits)[found.row_orbits]
-    links = problem.topology.links
-    prices = {
-        link.ends: float(each)
-        for link, each in zip(links, price[: len(links)], strict=True)
-        if each > PRICED / len(links)
-    }
-    for limit, each in zip(problem.topology.limits, price[len(links) :], strict=True):
-        for ends in limit.links if each > PRICED / len(links) else ():
-            prices[ends] = prices.get(ends, 0.0) + float(each)
+    rates = steady_state.row_bandwidths(problem.topology)
+    every = best_of_all(problem, price / rates, found.makespan)
+    prices = held_by_ends(problem.topology, price.tolist())
     return Optimum(
         makespan=found.makespan,
         algbw=problem.collective.size / found.makespan * 1e-3,
@@ -190,9 +188,23 @@ def _by_prices(problem: Problem) -> Optimum:
         reached=found.exact,
         proved_by=f"the prices of {len(prices)} links in a linear program of "
         f"{found.columns:,} amounts on orbits (thesis, chapters 3 to 5)"
-        + (_CLASS if problem.adds_for_several else ""),
+        + ("" if every else _CLASS),
+        every=every,
         prices=prices,
     )
+
+
+def held_by_ends(topology: Topology, share: list[float]) -> dict[Ends, float]:
+    """Return the shares by ends, those of shared limits with each of their links."""
+    found: dict[Ends, float] = {}
+    rows: Iterable[tuple[Ends, ...]] = (
+        *((each.ends,) for each in topology.links),
+        *(each.links for each in topology.limits),
+    )
+    for ends, part in zip(rows, share, strict=True):
+        for link in ends if part > PRICED / len(topology.links) else ():
+            found[link] = found.get(link, 0.0) + part
+    return found
 
 
 def _by_bound(problem: Problem) -> Optimum:

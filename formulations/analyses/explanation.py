@@ -43,8 +43,6 @@ of these rows have sum of y capacity = 1, and -d(K tau rho)/db of a link is K ta
 of y capacity over all epochs, over b. Rows of limited buffers are left out.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -59,13 +57,14 @@ from ccl.problem import Problem
 from ccl.result import ModelSize
 from ccl.topology import Topology
 from formulations.bounds import quick_bounds
+from formulations.bounds.prices import best_of_all
 from formulations.core.registry import Formulation, Speed, formulation, speed_of
 from formulations.core.run import Run
 from formulations.engines.epoch_grid.arcs import link_arcs
 from formulations.engines.epoch_grid.decompose import commodities
 from formulations.engines.epoch_grid.epochs import EpochGrid
 from formulations.engines.epoch_grid.windows import by_hops, too_short
-from formulations.engines.steady_state import demands_of, refusal
+from formulations.engines.steady_state import demands_of, refusal, row_bandwidths
 from formulations.engines.te_ccl.flow_lp import FlowModel
 from formulations.solvers import cp
 
@@ -427,7 +426,8 @@ def prices(
     makespan = made.program.fastest(Backend(), time_limit)
     number = made.program.rows
     share = made.program.prices[number] / np.bincount(number)[number]
-    model = FLUID + (_CLASS if problem.adds_for_several else "")
+    rates = row_bandwidths(problem.topology)
+    model = FLUID + ("" if best_of_all(problem, share / rates, makespan) else _CLASS)
     return _priced(problem.topology, makespan, share, model=model, exact=made.exact)
 
 
@@ -462,9 +462,7 @@ def _priced(
     topology: Topology, makespan: float, share: np.ndarray, *, model: str, exact: bool
 ) -> Prices:
     """Return prices from the shares of links, then limits, which add up to 1."""
-    rates = [each.bandwidth for each in topology.links]
-    rates += [each.bandwidth for each in topology.limits]
-    price = (makespan * share / np.array(rates)).tolist()
+    price = (makespan * share / row_bandwidths(topology)).tolist()
     own = dict(zip((each.ends for each in topology.links), price, strict=False))
     return Prices(
         topology=topology,
@@ -515,10 +513,7 @@ class PricedFlow(FlowModel):
             If the time limit came first.
         """
         cells = self._cells(horizon)
-        sent, held, read = (
-            cp.Variable(int(table.max(initial=-1)) + 1, nonneg=True)
-            for table in (cells.sent, cells.held, cells.read)
-        )
+        sent, held, read = cells.variables()
         factor = cp.Variable(nonneg=True)
         found = list(self._capacities(cells, sent.size))
         fits: list[Any] = [matrix @ sent <= capacity * factor for matrix, capacity, _ in found]

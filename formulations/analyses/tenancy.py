@@ -4,8 +4,6 @@ Reference: TE-CCL (SIGCOMM 2024), section 5: the demands of all tenants are adde
 priorities weigh in the objective.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +15,6 @@ from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.result import Plan, Result
 from ccl.timeline import finish_times
-from formulations.bounds import quick_bounds
 from formulations.core.registry import formulation
 from formulations.core.weighted_objectives import prioritised
 from formulations.solving.api import measure
@@ -111,6 +108,8 @@ def _whole(plan: Plan) -> bool:
 
 def _alone(problem: Problem, chunks: list[Chunk], *, whole: bool) -> float:
     """Return the µs that some chunks take at least, nothing else being on the cluster."""
+    from formulations.bounds import quick_bounds  # noqa: PLC0415  it loads scipy
+
     own = Problem(problem.topology, custom(problem.collective.ranks, chunks))
     try:
         return quick_bounds(own, whole_chunks=whole)[0].makespan

@@ -21,19 +21,28 @@ import numpy as np
 from ccl.bound import Bound
 from ccl.errors import ProblemError
 from ccl.problem import Problem
-from formulations.bounds.cuts import Network, common_cuts, cut_bounds, joint_bounds, leaving_of
+from formulations.bounds.cut_times import cut_time_bounds
+from formulations.bounds.cuts import (
+    Network,
+    common_cuts,
+    cut_bounds,
+    joint_bounds,
+    leaving_of,
+    total_bounds,
+)
 from formulations.bounds.demand import Floats, Mask
 from formulations.bounds.paths import path_bound
 from formulations.bounds.prices import binding_cuts, price_bound, rows_of
-from formulations.bounds.totals import total_bounds
 from formulations.bounds.unsplit import unsplit_bounds
 
 FLOW_LIMIT = 20_000
 """Most variables of the linear program in `formulations.bounds.prices`: links times sources."""
 
 
-def lower_bounds(problem: Problem, *, whole_chunks: bool = False) -> tuple[Bound, ...]:
-    """Return lower bounds on the makespan, the largest first: `quick_bounds` and `flow_bounds`.
+def lower_bounds(
+    problem: Problem, *, whole_chunks: bool = False, seconds: float = 5.0
+) -> tuple[Bound, ...]:
+    """Return lower bounds on the makespan, the largest first: all that are known here.
 
     Parameters
     ----------
@@ -41,17 +50,16 @@ def lower_bounds(problem: Problem, *, whole_chunks: bool = False) -> tuple[Bound
         What is to be solved.
     whole_chunks
         Whether plans that split chunks may be left out; bounds that need this say so.
+    seconds
+        After which no further cut is tried by `timed_bounds`.
 
     Raises
     ------
     ProblemError
         If nothing has to be sent, so that no time can be proved.
     """
-    quick = quick_bounds(problem, whole_chunks=whole_chunks)
-    flow = flow_bounds(problem, known=quick)
-    if flow:
-        quick = tuple(each for each in quick if each.kind != "flow")
-    return tuple(sorted((*quick, *flow), key=_order))
+    known = initial_bounds(problem, quick=False, whole_chunks=whole_chunks)
+    return tuple(sorted((*known, *timed_bounds(problem, known=known, seconds=seconds)), key=_order))
 
 
 def initial_bounds(problem: Problem, *, quick: bool, whole_chunks: bool) -> tuple[Bound, ...]:
@@ -62,11 +70,15 @@ def initial_bounds(problem: Problem, *, quick: bool, whole_chunks: bool) -> tupl
     problem
         What is to be solved.
     quick
-        Whether only those that need no solver.
+        Whether only those that need no solver; else those of `flow_bounds` as well.
     whole_chunks
         Whether plans that split chunks may be left out.
     """
-    return (quick_bounds if quick else lower_bounds)(problem, whole_chunks=whole_chunks)
+    found = quick_bounds(problem, whole_chunks=whole_chunks)
+    flow = () if quick else flow_bounds(problem, known=found)
+    if flow:
+        found = tuple(each for each in found if each.kind != "flow")
+    return tuple(sorted((*found, *flow), key=_order))
 
 
 def quick_bounds(problem: Problem, *, whole_chunks: bool = False) -> tuple[Bound, ...]:
@@ -109,6 +121,23 @@ def flow_bounds(problem: Problem, *, known: Iterable[Bound] = ()) -> tuple[Bound
         What is proved already: the latencies of a link count as far as these reach.
     """
     return tuple(_flow(Network(problem), proved=_for_all(known), solved=True))
+
+
+def timed_bounds(problem: Problem, *, known: Iterable[Bound], seconds: float) -> tuple[Bound, ...]:
+    """Return what cuts prove where latencies differ, by linear programs; nothing if no more.
+
+    Parameters
+    ----------
+    problem
+        What is to be solved.
+    known
+        What is proved already.
+    seconds
+        After which no further cut is tried.
+    """
+    network = Network(problem)
+    cuts = [*common_cuts(network), *binding_cuts(network)]
+    return tuple(cut_time_bounds(network, cuts, proved=_for_all(known), seconds=seconds))
 
 
 def best_bound(problem: Problem, *, whole_chunks: bool = False) -> Bound:

@@ -17,6 +17,20 @@ which gives a lower bound on T, whatever the prices. Equal prices weigh bytes by
 they have to cross and are right for tori; the best prices are the duals of the linear program in
 `formulations.bounds.prices`.
 
+Sums that all GPUs want (all-reduce), where nothing but GPUs copies or adds. Look at one byte of the
+sum. It arrives at GPUs from GPUs; let z(i, j) be how often from one of i and j at the other. For
+every partition of the GPUs into k groups at least 2 (k - 1) arrivals lead from group to group
+(`formulations.bounds.cuts`), so z / 2 satisfies all partition inequalities: it is at least a
+convex combination of spanning trees (Tutte; Nash-Williams; Fulkerson). Each arrival crosses links
+of its own and costs at least c(i, j), the cheapest path either way, so the byte costs at least
+twice the minimum spanning tree under c, and
+
+    2 bytes MST(c)  <=  sum p(e) b(e) (T - min(wait(e), P)) + sum q(L) b(L) (T - wait(L)).
+
+Where every link has its reverse with the same bandwidth, prices may be averaged with those of the
+reversed links, and the best are duals of the best in-trees and out-trees together: then no
+all-reduce of any kind has a higher rate than the best trees.
+
 The largest rate at which all demands flow together: a linear program for the best prices.
 
 For chunks with one holder and one destination that are not reduced, with sources s, links e and
@@ -61,7 +75,10 @@ from scipy import sparse
 
 from ccl.bound import Bound
 from ccl.errors import SolveError
+from ccl.problem import Problem
+from ccl.result import PROOF_TOLERANCE
 from ccl.symmetry.graphs import igraph
+from ccl.topology import Topology
 from formulations.bounds.cuts import BYTES, Network, narrowed
 from formulations.bounds.demand import Floats, Mask
 from formulations.solvers import cp
@@ -109,6 +126,79 @@ def price_bound(network: Network, rows: Rows, prices: Floats) -> Bound | None:
     return Bound((needed + waited) / value, "flow", None, "all chunks flowing together")
 
 
+def spanning_bounds(problem: Problem, prices: Floats, *, proved: float) -> list[Bound]:
+    """Return what prices prove for sums that all GPUs want, and of that the steady part.
+
+    Parameters
+    ----------
+    problem
+        What is to be solved.
+    prices
+        Any that are not negative, for a byte on each link, then in each shared limit.
+    proved
+        µs that every plan is known to take.
+    """
+    network = Network(problem)
+    demand, devices = network.demand, problem.topology.devices
+    whole = demand.reduced & demand.holders.all(axis=1) & demand.destinations.all(axis=1)
+    relays = (each for each in devices if each.kind != "gpu")
+    if not whole.any() or any(each.copies or each.reduces for each in relays):
+        return []
+    nbytes = float(demand.sizes[whole].sum())
+    rows = rows_of(network, proved)
+    links = len(problem.topology.links)
+    tightest = sorted(
+        range(len(network.limits)), key=lambda i: problem.topology.limits[i].bandwidth
+    )
+    given = np.concatenate([prices[:links], prices[links:][tightest]])
+    found = []
+    for tried in (given, (given + given[_reversed(problem.topology)]) / 2):
+        value = float(tried @ rows.rates) * BYTES
+        if value > 0:
+            needed = 2 * nbytes * _spanning(network, rows.members.T @ tried)
+            waited = float((tried * rows.rates) @ rows.waits) * BYTES
+            found.append((needed / value, waited / value))
+    words = "sums must reach all GPUs: twice the minimum spanning tree of what links cost"
+    steady, _ = max(found, default=(0.0, 0.0))
+    if steady <= 0:
+        return []
+    bounds = [Bound(steady * (1 - MARGIN), "flow", None, words, steady=True)]
+    if network.alpha.any():
+        best = max(map(sum, found)) * (1 - MARGIN)
+        bounds.append(Bound(best, "flow", None, words))
+    return bounds
+
+
+def best_of_all(problem: Problem, prices: Floats, makespan: float) -> bool:
+    """Return whether prices of an optimum of some kind of plan show that no plan has a higher rate.
+
+    What is not added up for several needs no more than the optimum itself.
+    """
+    return not problem.adds_for_several or any(
+        each.steady and makespan <= each.makespan * (1 + PROOF_TOLERANCE)
+        for each in spanning_bounds(problem, prices, proved=0.0)
+    )
+
+
+def _spanning(network: Network, costs: Floats) -> float:
+    """Return the minimum spanning tree of the GPUs, for the cheaper direction of each pair."""
+    gpus = network.gpus.tolist()
+    away = np.asarray(network.graph.distances(gpus, gpus, weights=costs.tolist()), dtype=float)
+    pairs = np.triu_indices(len(gpus), 1)
+    cheapest = np.minimum(away, away.T)[pairs]
+    graph = igraph.Graph(n=len(gpus), edges=np.column_stack(pairs).tolist())
+    return float(cheapest[graph.spanning_tree(cheapest.tolist(), return_tree=False)].sum())
+
+
+def _reversed(topology: Topology) -> np.ndarray:
+    """Return the reverse of each link, itself where there is none; limits stay as they are."""
+    index, many = topology.link_index, len(topology.links) + len(topology.limits)
+    found = np.arange(many)
+    for number, link in enumerate(topology.links):
+        found[number] = index.get((link.dst, link.src), number)
+    return found
+
+
 def _windows(network: Network) -> tuple[Floats, Floats]:
     """Return the µs after the start, and before the end, in which links are of use to no chunk."""
     before = network.latency[network.demand.holding].min(axis=0)
@@ -116,6 +206,9 @@ def _windows(network: Network) -> tuple[Floats, Floats]:
     heads, tails = network.ends.T
     return np.asarray(before[heads]), np.asarray(network.alpha + after[tails])
 
+
+MARGIN = 1e-10
+"""Share by which a bound is lowered, for the rounding of sums of prices."""
 
 _SECONDS = 30.0
 """The value of the program is never more than this."""

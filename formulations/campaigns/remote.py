@@ -26,21 +26,15 @@ from distributed import Client, Queue, Worker
 from distributed.core import Status
 from distributed.worker import get_worker
 
-import ccl.errors
 from ccl.errors import CclError, SolveError
 from ccl.options import plain
 from ccl.problem import Problem
 from ccl.result import Result
-from ccl.serialization.topoloom import (
-    problem_from_json,
-    problem_to_json,
-    result_from_json,
-    result_to_json,
-)
+from ccl.serialization import topoloom
 from formulations.campaigns.sweeps.pool import connected
 from formulations.core.run import Progress
-from formulations.jobs.child import memory_each
-from formulations.jobs.solve_job import SolveJob, ended
+from formulations.jobs.child import error_event, error_in, memory_each, progress_event
+from formulations.jobs.solve_job import Job, SolveJob
 from formulations.solving.api import start
 
 LOOK = 0.4
@@ -105,7 +99,7 @@ class Remote:
         """
         del memory
         request = {
-            "problem": problem_to_json(problem),
+            "problem": topoloom.problem_to_json(problem),
             "formulation": formulation,
             "options": plain(options),
             "time_limit": time_limit,
@@ -118,7 +112,7 @@ class Remote:
         self.client.close()
 
 
-class RemoteJob:
+class RemoteJob(Job):
     """A solve that was sent; iterate over it for its news.
 
     Parameters
@@ -130,11 +124,8 @@ class RemoteJob:
     """
 
     def __init__(self, client: Client, request: Mapping[str, Any]) -> None:
-        self.best: Result | None = None
-        """The best result so far, preserved when the job is cancelled."""
+        super().__init__()
         self._client, self._request = client, dict(request)
-        self._final: Result | None = None
-        self._error: CclError | None = None
         self._cancelled = threading.Event()
         self._said = ""
         self._begun = 0
@@ -176,19 +167,6 @@ class RemoteJob:
                 self._error = error
         self._drop()
 
-    def result(self) -> Result:
-        """Wait for the end and return the result, the best so far if it was cancelled.
-
-        Raises
-        ------
-        CclError
-            As `formulations.solve` does; SolveError if it was cancelled before the first plan, if
-            its workers ended while they had it, or if the scheduler is gone.
-        """
-        for _ in self:
-            pass
-        return ended(self._final, self._error, self.best)
-
     def cancel(self) -> None:
         """Stop at once; the worker ends the solver, and the best result so far stays."""
         self._cancelled.set()
@@ -216,13 +194,13 @@ class RemoteJob:
         elif event["event"] == "progress":
             yield self._progress(event)
         elif event["event"] == "result":
-            self._end(result_from_json(event["result"]))
+            self._end(topoloom.result_from_json(event["result"]))
         else:
-            self._error = getattr(ccl.errors, event["kind"], SolveError)(event["message"])
+            self._error = error_in(event)
 
     def _progress(self, event: Mapping[str, Any]) -> Progress:
         """Return the worker's reports; what another had found before is not forgotten."""
-        better = None if event["result"] is None else result_from_json(event["result"])
+        better = None if event["result"] is None else topoloom.result_from_json(event["result"])
         if better is not None and self._worse(better):
             better = None
         self.best = better or self.best
@@ -275,7 +253,7 @@ def solve_remotely(key: str, request: Mapping[str, Any]) -> None:
     news.put({"event": "begin"})
     try:
         job = start(
-            problem_from_json(request["problem"]),
+            topoloom.problem_from_json(request["problem"]),
             request["formulation"],
             options=request["options"],
             time_limit=request["time_limit"],
@@ -284,9 +262,9 @@ def solve_remotely(key: str, request: Mapping[str, Any]) -> None:
         )
         with _wanted(worker, key, job):
             news.follow(job)
-            last = {"event": "result", "result": result_to_json(job.result())}
+            last = {"event": "result", "result": topoloom.result_to_json(job.result())}
     except CclError as error:
-        last = {"event": "error", "kind": type(error).__name__, "message": str(error)}
+        last = error_event(error)
     news.put(last)
 
 
@@ -308,15 +286,8 @@ class _News:
             if each.result is None and time.monotonic() - last < PAUSE:
                 continue
             last = time.monotonic()
-            status = {
-                "event": "progress",
-                "seconds": each.seconds,
-                "incumbent": each.incumbent,
-                "bound": each.bound,
-                "message": each.message,
-                "result": None if each.result is None else result_to_json(each.result),
-            }
-            self.put(status)
+            result = None if each.result is None else topoloom.result_to_json(each.result)
+            self.put(progress_event(each, result))
 
 
 @contextlib.contextmanager

@@ -10,8 +10,6 @@ What cannot wait may call the searches as they are written (`interpreted`), some
 slow, which is quick enough for a first plan of a small problem.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import logging
@@ -93,9 +91,12 @@ def listening(report: Callable[[str], None]) -> Iterator[None]:
 
 
 @contextmanager
-def interpreted() -> Iterator[None]:
-    """Call the searches as they are written, inside the block, where they are not compiled yet."""
-    token = _INTERPRETED.set(not ready())
+def interpreted(wanted: bool = True) -> Iterator[None]:
+    """Call the searches as they are written, inside the block, where they are not compiled yet.
+
+    With `wanted` false, wait there until they are compiled, inside another such block too.
+    """
+    token = _INTERPRETED.set(wanted and not ready())
     try:
         yield
     finally:

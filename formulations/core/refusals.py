@@ -3,17 +3,12 @@
 Shared limits that bind, and how slow they make links.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 
 import numpy as np
 
 from ccl.problem import Problem
 from ccl.topology import SharedLimit, Topology, binding_limits
-
-SAME = 1e-9
-"""A limit within this share of the sum of its links never slows anything."""
 
 
 def numbers(topology: Topology, limit: SharedLimit) -> list[int]:
@@ -35,6 +30,12 @@ def betas(topology: Topology) -> np.ndarray:
 
 SEEN = 1e-6
 """Share of the largest amount that counts as zero in a linear program; solvers allow a tenth."""
+
+
+def host_numbers(topology: Topology) -> np.ndarray:
+    """Return the number of each device's host, -1 where it has none, shape (devices,)."""
+    names = {name: number for number, name in enumerate(topology.hosts)}
+    return np.array([names.get(each.host or "", -1) for each in topology.devices])
 
 
 def no_stores(problem: Problem) -> str | None:

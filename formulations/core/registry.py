@@ -38,6 +38,7 @@ from __future__ import annotations
 
 import difflib
 import pkgutil
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -73,6 +74,11 @@ SOLVERS: Mapping[str, str] = {
     "several": "several methods",
 }
 """What finds the plans of each kind of model."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoOptions:
+    """There is nothing to choose."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,14 +124,14 @@ class Formulation:
         What finds its plans where its kind of model does not say it: no construction, but a
         search of our own.
     mathematics
-        Its module's docstring, shown beside the solve.
+        Shown beside the solve; the docstring of the module of `run` unless given.
     """
 
     name: str
     title: str
     reference: str
     collectives: frozenset[CollectiveKind]
-    options: type
+    options: type = NoOptions
     refuses: Callable[[Problem], str | None]
     run: Callable[[Run, Any], Result]
     model: Kind = "none"
@@ -137,6 +143,11 @@ class Formulation:
     whole_chunks: bool | Callable[[Problem], bool] = True
     searched_by: str = ""
     mathematics: str = field(default="", repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.mathematics:
+            own = sys.modules[self.run.__module__].__doc__
+            object.__setattr__(self, "mathematics", own or "")
 
     @property
     def solver(self) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -172,6 +172,11 @@ class Run:
         if self.size is None or size.variables > self.size.variables:
             self.size = size
 
+    def prove(self, more: Iterable[Bound]) -> None:
+        """Add bounds that are not known yet."""
+        new = [each for each in more if each not in self.bounds]
+        self.bounds = tuple(sorted((*self.bounds, *new), key=lambda each: -each.makespan))
+
     def report(self, message: str, result: Result | None = None) -> None:
         """Report how it stands."""
         if self.progress is not None:
@@ -216,10 +221,7 @@ class Run:
                 raise
             self.drop(error)
             return self.enough
-        if self.best is None or self._cost(result) < self._cost(self.best) * (1 - 1e-9):
-            self.best = result
-            self.report(message, result)
-        return self.enough
+        return self._kept(result, message)
 
     def take(self, found: Result, *, by: str) -> bool:
         """Keep a verified plan of the same bytes that another run has found, if it is the best.
@@ -240,9 +242,13 @@ class Run:
             found_by=by,
             solve_time=self.seconds,
         )
+        return self._kept(result, "a better schedule")
+
+    def _kept(self, result: Result, message: str) -> bool:
+        """Keep and report a result if it is the best; return whether the best is good enough."""
         if self.best is None or self._cost(result) < self._cost(self.best) * (1 - 1e-9):
             self.best = result
-            self.report("a better schedule", result)
+            self.report(message, result)
         return self.enough
 
     def drop(self, error: ScheduleError) -> None:
@@ -340,11 +346,22 @@ class Run:
             size=self.size,
         ).stopped()
 
+    def finish_rate(self) -> Result:
+        """Return the best result of what looks for the best rate."""
+        if self.best is not None and self.best.status is Status.THROUGHPUT:
+            return self.finish(Stop.RATE)
+        return self.finish(self.reached if self.enough else Stop.CONSTRUCTED)
+
     def _result(self, plan: Plan, stop: Stop, *, method: str) -> Result:
+        problem, bounds = self.answers or self.problem, self.bounds
+        if isinstance(plan, Schedule) and plan.chunks not in (None, len(problem.collective.chunks)):
+            # What holds for these chunks, whole, says nothing of others.
+            problem = problem.cut_into(plan.chunks)
+            bounds = tuple(each for each in bounds if not each.whole_chunks)
         found = conclude(
-            self.answers or self.problem,
+            problem,
             plan,
-            bounds=self.bounds,
+            bounds=bounds,
             stop=stop,
             formulation=self.formulation,
             options=self.options,

@@ -3,8 +3,6 @@
 Reference: TE-CCL (SIGCOMM 2024), section 5, on priorities across tenants.
 """
 
-from __future__ import annotations
-
 from ccl.problem import Problem
 from ccl.result import Result
 from ccl.timeline import finish_times

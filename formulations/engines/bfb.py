@@ -25,8 +25,6 @@ neighbour that sends has the whole shard one step before, these paths are a tree
 of intervals it is the same tree, so the intervals of all ranks cut the shard into its trees.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass

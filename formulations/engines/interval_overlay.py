@@ -1,7 +1,5 @@
 """Parts of a whole as exact fractions, and where the parts of several wholes meet."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise

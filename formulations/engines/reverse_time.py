@@ -8,8 +8,6 @@ replay lets the second half begin, link by link, as soon as the first is done wi
 choice, not always the optimum.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -21,10 +19,8 @@ from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.result import Plan, Result, Stop
 from ccl.topology import Topology
+from formulations.core.refusals import no_sums
 from formulations.core.run import Progress, Run
-from formulations.engines.epoch_grid.arcs import hyper_edges, link_arcs
-from formulations.engines.epoch_grid.epochs import EpochGrid
-from formulations.engines.epoch_grid.plans import delays
 
 Search = Callable[[Run, Any], Stop]
 """Offers plans to a run until it stops, and says why it stopped."""
@@ -34,9 +30,8 @@ def irreversible(problem: Problem) -> str | None:
     """Explain why a reduction cannot be found as a time reversal, or None."""
     if not problem.collective.reduces:
         return None
-    for device in problem.topology.devices:
-        if device.kind == "gpu" and not device.reduces:
-            return f"{device.name} cannot reduce, and here every GPU adds up what it receives"
+    if (reason := no_sums(problem)) is not None:
+        return reason
     try:
         whole = adding(problem)
         for half in halves(problem.collective):
@@ -50,7 +45,7 @@ def irreversible(problem: Problem) -> str | None:
 def adding(problem: Problem) -> Problem:
     """Return the problem with no path through what stores and cannot add.
 
-    It would hold contributions apart, and which of them a send carries is not said in a schedule.
+    It would hold contributions apart, and a plan read backwards does not name those of a send.
     Its links stay, so that a shared limit over them binds as before: those out of it leave a
     twin that nothing reaches.
     """
@@ -190,7 +185,7 @@ def _joint_stop(first: Stop, second: Stop) -> Stop:
 
 
 def _half(run: Run, problem: Problem, share: float) -> Run:
-    from formulations.bounds import lower_bounds  # noqa: PLC0415  menus need no bounds
+    from formulations.bounds import initial_bounds  # noqa: PLC0415  menus need no bounds
 
     limit = None if run.left is None else run.left * share
     return Run(
@@ -198,7 +193,7 @@ def _half(run: Run, problem: Problem, share: float) -> Run:
         formulation=run.formulation,
         options=run.options,
         solver=run.solver,
-        bounds=lower_bounds(problem, whole_chunks=True),
+        bounds=initial_bounds(problem, quick=False, whole_chunks=True),
         time_limit=limit,
         gap=run.gap,
         progress=lambda news: run.report(news.message),
@@ -268,7 +263,22 @@ def backwards(reverse: Problem, plan: Schedule) -> Schedule:
     """Read a plan of the time-reversed problem backwards: a plan of the problem itself.
 
     A send in epoch k with a delay of d epochs becomes one in epoch ``horizon - k - d``.
+
+    Raises
+    ------
+    ProblemError
+        If a send names its terms: backwards it would carry what is not there to be added.
     """
+    # A menu tests what can be reversed, and loads no scipy for it.
+    from formulations.engines.epoch_grid.arcs import hyper_edges, link_arcs  # noqa: PLC0415
+    from formulations.engines.epoch_grid.epochs import EpochGrid  # noqa: PLC0415
+    from formulations.engines.epoch_grid.plans import delays  # noqa: PLC0415
+
+    if any(send.terms is not None for send in plan.sends):
+        raise ProblemError(
+            "a plan whose sends name the contributions they carry has no reversal in time; "
+            "reverse one that adds up nothing"
+        )
     size, tau = reverse.collective.chunk_size, plan.epoch_duration
     grid = EpochGrid(reverse.topology, size, tau, reverse_time=True)
     through = any(send.via for send in plan.sends)

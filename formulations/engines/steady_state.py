@@ -27,11 +27,11 @@ everybody wants (all-reduce) has no root of its own: the model may choose. Chunk
 are left out.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -107,8 +107,7 @@ class FluidGraph:
     @cached_property
     def rates(self) -> np.ndarray:
         """GB/s of each capacity row, shape (rows,): links, then shared limits."""
-        own = [each.bandwidth for each in self.topology.links]
-        return np.array(own + [each.bandwidth for each in self.topology.limits], dtype=float)
+        return row_bandwidths(self.topology)
 
     @cached_property
     def rows(self) -> sparse.csr_array:
@@ -180,6 +179,28 @@ class FluidGraph:
         return _found(self._keys, self._key(gpus, bare, np.full(len(gpus), step)))
 
 
+Vertex = TypeVar("Vertex", int, str)
+
+
+def breadth_first(
+    start: Vertex, onwards: Callable[[Vertex], Iterable[Vertex]]
+) -> dict[Vertex, Vertex]:
+    """Return from where each vertex is reached first, in the order in which they are reached."""
+    came, queue = {start: start}, [start]
+    for vertex in queue:
+        for each in onwards(vertex):
+            if each not in came:
+                came[each] = vertex
+                queue.append(each)
+    return came
+
+
+def row_bandwidths(topology: Topology) -> np.ndarray:
+    """Return GB/s of each link, then of each shared limit, shape (rows,)."""
+    own = [each.bandwidth for each in topology.links]
+    return np.array(own + [each.bandwidth for each in topology.limits], dtype=float)
+
+
 def graph_of(topology: Topology) -> FluidGraph:
     """Return the graph of a topology: a vertex per device, an edge per link, in their order."""
     many = len(topology.devices)
@@ -233,7 +254,7 @@ def without_copies(graph: FluidGraph, *, only: np.ndarray | None = None) -> Flui
     )
 
 
-def in_steps(graph: FluidGraph, steps: int) -> FluidGraph:
+def in_steps(graph: FluidGraph, steps: int | None) -> FluidGraph:
     """Return `steps` + 1 layers of a graph; every edge leads to the next layer.
 
     Parameters
@@ -243,6 +264,8 @@ def in_steps(graph: FluidGraph, steps: int) -> FluidGraph:
     steps
         T, 1 or more.
     """
+    if steps is None:
+        return graph
     many = graph.vertices
     stores = np.array([each.stores for each in graph.topology.devices], dtype=bool)
     waits = np.flatnonzero(stores[graph.device])

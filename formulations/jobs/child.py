@@ -21,6 +21,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import queue
 import signal
 import subprocess
 import sys
@@ -29,13 +30,18 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 import psutil
 
-from ccl.errors import ProblemError
+import ccl.errors
+from ccl.errors import CclError, ProblemError, SolveError
 from formulations.core import preparing
+
+if TYPE_CHECKING:
+    from formulations.core.run import Progress
 
 SHARE = 0.8
 """Of the machine's memory, what all solves together may take."""
@@ -288,6 +294,36 @@ def _group(folder: Path, limit: str, use: str, cache: str) -> tuple[float, float
     return allowed, taken - kept
 
 
+_Begun = tuple[subprocess.Popen[bytes], IO[bytes]]
+
+_AHEAD: dict[str, _Begun] = {}
+"""Processes that nobody has taken over yet."""
+
+
+def _begun(module: str) -> _Begun:
+    """Begin a process, with a file for what it writes on what went wrong."""
+    stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  closed by `Child.close`
+    command = [sys.executable, "-m", module]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=stderr), stderr
+
+
+@contextmanager
+def begun_ahead(module: str) -> Iterator[None]:
+    """Begin a process that the first `Child` of a module inside the block takes over.
+
+    It loads what it needs while this process still finds out what it is to be sent.
+    """
+    _AHEAD[module] = _begun(module)
+    try:
+        yield
+    finally:
+        if module in _AHEAD:
+            process, stderr = _AHEAD.pop(module)
+            with process, stderr:
+                end_tree(process)
+
+
 class Child:
     """A process; iterate over it for its answers, until it ends.
 
@@ -301,13 +337,8 @@ class Child:
     """
 
     def __init__(self, module: str, memory: float | None = None) -> None:
-        self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  closed by `close`
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", module],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._stderr,
-        )
+        ahead = module in _AHEAD
+        self._process, self._stderr = _AHEAD.pop(module) if ahead else _begun(module)
         self._walls = None if memory is None else ResourceLimits(self._process, memory)
 
     def ask(self, request: Mapping[str, Any]) -> None:
@@ -385,6 +416,50 @@ PAUSE = 0.1
 """Seconds between two lines that carry no plan."""
 
 
+def progress_event(news: Progress, result: Any) -> dict[str, Any]:
+    """Return the event of a progress, with what its result has become on the way."""
+    return {
+        "event": "progress",
+        "seconds": news.seconds,
+        "incumbent": news.incumbent,
+        "bound": news.bound,
+        "message": news.message,
+        "result": result,
+    }
+
+
+def error_event(error: CclError) -> dict[str, Any]:
+    """Return the event of an error."""
+    return {"event": "error", "kind": type(error).__name__, "message": str(error)}
+
+
+def error_in(event: Mapping[str, Any]) -> CclError:
+    """Return the error that `error_event` has written."""
+    kind: type[CclError] = getattr(ccl.errors, event["kind"], SolveError)
+    return kind(event["message"])
+
+
+class Speaker:
+    """Writes events in lines, not too many of those that carry no plan."""
+
+    def __init__(self, answers: IO[bytes]) -> None:
+        self.answers = answers
+        self.last, self.said = 0.0, ""
+
+    def report(self, news: Progress, result: Any) -> None:
+        """Report a progress, with what its result has become on the way."""
+        now = time.monotonic()
+        if result is None and news.message == self.said and now - self.last < PAUSE:
+            return
+        self.last, self.said = now, news.message
+        self.line(progress_event(news, result))
+
+    def line(self, event: Mapping[str, Any]) -> None:
+        """Write one line."""
+        self.answers.write(json.dumps(event).encode() + b"\n")
+        self.answers.flush()
+
+
 def leave(serve: Callable[[IO[bytes], IO[bytes]], None]) -> NoReturn:
     """Serve and end the process, with the error as its last words if there was one.
 
@@ -410,6 +485,21 @@ def own_answers() -> IO[bytes]:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     return answers
+
+
+def lines_of(requests: IO[bytes], idle: float | None = None) -> Iterator[bytes]:
+    """Yield lines until none comes for `idle` seconds; end the process when the pipe is closed."""
+    waiting: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+
+    def listen() -> None:
+        for line in requests:
+            waiting.put(line)
+        os._exit(3)
+
+    threading.Thread(target=listen, daemon=True).start()
+    with contextlib.suppress(queue.Empty):
+        while True:
+            yield waiting.get(timeout=idle)
 
 
 def until_abandoned(requests: IO[bytes]) -> None:

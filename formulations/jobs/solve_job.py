@@ -18,23 +18,21 @@ left out: the requested problem, cut further or not, and the plan and the replay
 before, where only what is said of them has changed.
 """
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import pickle
 import queue
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from itertools import chain, pairwise, starmap
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-import ccl.errors
 from ccl.errors import CclError, LimitReached, SolveError
 from ccl.options import plain
 from ccl.plans import Schedule
@@ -43,11 +41,8 @@ from ccl.result import Result, Stop
 from ccl.serialization.topoloom import plan_to_json, problem_to_json
 from ccl.timeline import Timeline, Transfer
 from ccl.topology import no_collection
-from formulations.core.run import Progress
-from formulations.jobs.child import Child, Watch, checked, patience
-
-if TYPE_CHECKING:
-    from formulations.core.run import Run
+from formulations.core.run import Progress, Run
+from formulations.jobs.child import Child, Watch, checked, error_in, patience
 
 _NAMES = tuple(each.name for each in fields(Result))
 _LARGE = ("plan", "timeline")
@@ -147,7 +142,34 @@ def _timeline(values: dict[str, Any]) -> Timeline:
 PROCESS = "the solver's process"
 
 
-class SolveJob:
+class Job(ABC):
+    """A solve that somebody else runs, with what it has come to so far."""
+
+    def __init__(self) -> None:
+        self.best: Result | None = None
+        """The best result so far, preserved when the job is cancelled."""
+        self._final: Result | None = None
+        self._error: CclError | None = None
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[Progress]:
+        """Yield its news, until it is over."""
+
+    def result(self) -> Result:
+        """Wait for the end and return the result, the best so far if it was cancelled.
+
+        Raises
+        ------
+        CclError
+            As `formulations.solve` does; SolveError if before the first plan it was cancelled or
+            needed too much memory, or if the solver's process died.
+        """
+        for _ in self:
+            pass
+        return ended(self._final, self._error, self.best)
+
+
+class SolveJob(Job):
     """A running solve; iterate over it for its news.
 
     Parameters
@@ -170,10 +192,7 @@ class SolveJob:
         begin_with: Schedule | None = None,
         memory: float | None = None,
     ) -> None:
-        self.best: Result | None = None
-        """The best result so far, preserved when the job is cancelled."""
-        self._final: Result | None = None
-        self._error: CclError | None = None
+        super().__init__()
         self.cancelled = False
         self._child = Child("formulations", memory=checked(memory))
         self._results = Receiver(problem)
@@ -217,19 +236,6 @@ class SolveJob:
             self._cut_short()
         self._child.close()
 
-    def result(self) -> Result:
-        """Wait for the end and return the result, the best so far if it was cancelled.
-
-        Raises
-        ------
-        CclError
-            As `formulations.solve` does; SolveError if before the first plan it was cancelled or
-            needed too much memory, or if the solver's process died.
-        """
-        for _ in self:
-            pass
-        return ended(self._final, self._error, self.best)
-
     def cancel(self) -> None:
         """Stop at once; the best result so far stays. Does nothing when it has ended."""
         if self._child.running:
@@ -258,15 +264,17 @@ class SolveJob:
             result = None if event["result"] is None else self._results.result(event["result"])
             if result is not None:
                 self.best = result
-            return Progress(
-                event["seconds"], event["incumbent"], event["bound"], event["message"], result
-            )
+            return progress_in(event, result)
         if event["event"] == "result":
             self.best = self._final = self._results.result(event["result"])
         else:
-            kind = getattr(ccl.errors, event["kind"], SolveError)
-            self._error = kind(event["message"])
+            self._error = error_in(event)
         return None
+
+
+def progress_in(event: Mapping[str, Any], result: Result | None) -> Progress:
+    """Return the progress of an event whose result has been read."""
+    return Progress(event["seconds"], event["incumbent"], event["bound"], event["message"], result)
 
 
 def ended(final: Result | None, error: CclError | None, best: Result | None) -> Result:

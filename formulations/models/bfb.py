@@ -30,26 +30,15 @@ of such paths that are shared, and shared limits that bind, are rows like any li
 as large as these make them. What switches could copy counts in the replay, not in the program.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ccl.errors import LimitReached
+from ccl.plans import Forest, Tree
 from ccl.problem import Problem
 from ccl.result import Result, Status, Stop
 from formulations.core.refusals import no_stores, no_sums
-from formulations.core.registry import Formulation
+from formulations.core.registry import Formulation, NoOptions
 from formulations.core.run import Run
-
-if TYPE_CHECKING:
-    from ccl.plans import Tree
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """There is nothing to choose."""
 
 
 def refuses(problem: Problem) -> str | None:
@@ -65,10 +54,8 @@ def refuses(problem: Problem) -> str | None:
     return no_stores(problem) or no_sums(problem)
 
 
-def run(run: Run, options: Options) -> Result:
+def run(run: Run, options: NoOptions) -> Result:
     """Solve the program of each step and make trees of it."""
-    from ccl.plans import Forest, Tree  # noqa: PLC0415
-
     del options
     kind = run.problem.collective.kind
     switches = [each.name for each in run.problem.topology.devices if not each.stores]
@@ -135,10 +122,8 @@ FORMULATION = Formulation(
     title="BFB (breadth-first broadcasts by linear programs)",
     reference="Zhao et al., arXiv 2202.03356, NSDI 2025",
     collectives=frozenset({"all-gather", "reduce-scatter", "all-reduce", "broadcast", "reduce"}),
-    options=Options,
     refuses=refuses,
     run=run,
     model="lp",
     whole_chunks=False,
-    mathematics=__doc__ or "",
 )

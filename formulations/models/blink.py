@@ -33,8 +33,6 @@ Source: Wang et al., Blink, MLSys 2020, section 3; ForestColl (arXiv 2402.06787)
 Decisions: exact packing and the program of step 4 are ours, where the paper has the approximation.
 """
 
-from __future__ import annotations
-
 from ccl.problem import Problem
 from ccl.result import Result
 from formulations.core.registry import Formulation
@@ -75,5 +73,4 @@ FORMULATION = Formulation(
     run=run,
     model="lp",
     whole_chunks=False,
-    mathematics=__doc__ or "",
 )

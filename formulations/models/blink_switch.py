@@ -18,8 +18,6 @@ Decisions: switches are removed for the rate of the one root, not for that of an
 is at least as good for its trees.
 """
 
-from __future__ import annotations
-
 from ccl.problem import Problem
 from ccl.result import Result
 from formulations.core.registry import Formulation
@@ -51,5 +49,4 @@ FORMULATION = Formulation(
     run=run,
     model="lp",
     whole_chunks=False,
-    mathematics=__doc__ or "",
 )

@@ -31,8 +31,6 @@ ranks in two steps (``formulations.engines.list_scheduling.search``).
 OR-tools' CP-SAT runs in a process of its own, as it cannot be loaded beside HiGHS.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ccl.collective import COLLECTIVES
@@ -123,5 +121,4 @@ FORMULATION = Formulation(
     refuses=refuses,
     run=run,
     model="cp",
-    mathematics=__doc__ or "",
 )

@@ -20,8 +20,6 @@ share as weight. All steps stand in `formulations.engines.fluid_lp.dantzig_wolfe
 Source: the thesis, section 5.1.
 """
 
-from __future__ import annotations
-
 from formulations.engines.fluid_lp.dantzig_wolfe_plan import decomposed
 
 FORMULATION = decomposed(

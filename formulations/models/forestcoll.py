@@ -55,7 +55,7 @@ from typing import TYPE_CHECKING, Literal
 from ccl.errors import LimitReached
 from ccl.options import option
 from ccl.problem import Problem
-from ccl.result import Result, Status, Stop
+from ccl.result import Result
 from formulations.core.registry import Formulation
 from formulations.core.run import Run
 
@@ -116,15 +116,13 @@ def run(run: Run, options: Options) -> Result:
     _say_relays(run)
     if not run.problem.adds_for_several:
         rate = forest_rate(run.problem)
-        run.bounds = tuple(sorted((*run.bounds, rate.bound), key=lambda each: -each.makespan))
+        run.prove([rate.bound])
         planned = _half(run, rate, options)
     else:
         planned = _all_reduce(run, options)
     _say(run, planned)
     run.offer(planned.forest, message="a forest")
-    best = run.best
-    met = best is not None and best.status is Status.THROUGHPUT
-    return run.finish(Stop.RATE if met else run.reached if run.enough else Stop.CONSTRUCTED)
+    return run.finish_rate()
 
 
 def _half(run: Run, rate: Rate, options: Options) -> Planned:
@@ -231,5 +229,4 @@ FORMULATION = Formulation(
     run=run,
     whole_chunks=False,
     searched_by="own search",
-    mathematics=__doc__ or "",
 )

@@ -22,8 +22,6 @@ share as weight. All steps and what the text of the thesis leaves open stand in
 Source: the thesis, section 5.2.
 """
 
-from __future__ import annotations
-
 from formulations.engines.fluid_lp.dantzig_wolfe_plan import decomposed
 
 FORMULATION = decomposed(

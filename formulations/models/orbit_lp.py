@@ -115,7 +115,7 @@ def run(run: Run, options: Options) -> Result:
     costs = None if options.costs == "none" else link_costs(topology, options.costs)
     found = solve_orbits(run.problem, costs=costs, backend=run.backend, time_limit=run.left)
     run.met(ModelSize(found.columns, found.rows, 0))
-    run.bounds = tuple(sorted((*run.bounds, _bound(found)), key=lambda each: -each.makespan))
+    run.prove([_bound(found)])
     run.note(f"one flow stands for {_alike(found)}")
     paths = {(source, goal): ways for source, goal, ways in Lift(found).paths()}
     run.offer(_flow(run.problem, paths), message="a flow of the best rate")
@@ -169,5 +169,4 @@ FORMULATION = Formulation(
     estimate=estimate,
     groups=GROUPS,
     whole_chunks=False,
-    mathematics=__doc__ or "",
 )

@@ -43,7 +43,6 @@ from ccl.result import ModelSize, Result, Stop
 from formulations.core.preparing import clock
 from formulations.core.registry import Formulation
 from formulations.core.run import Run
-from formulations.engines.fluid_lp.plain import link_costs
 
 if TYPE_CHECKING:
     from formulations.engines.tree_columns.search import Optimum
@@ -53,9 +52,6 @@ QUICK = 5.0
 
 WHOLE = 20.0
 """Seconds for choosing a given number of trees where no limit was set."""
-
-MARGIN = 1e-10
-"""Share by which the bound is lowered, for the rounding of sums of prices."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +104,8 @@ def run(run: Run, options: Options) -> Result:
         f"{forest.depth} GPUs deep: {float(found.time):.9g} µs in the steady state"
     )
     run.offer(forest, message="a forest of the best rate")
-    return run.finish(run.reached if run.enough else _stop(found))
+    stop = Stop.MODEL_OPTIMAL if found.proved else Stop.SEARCHED
+    return run.finish(run.reached if run.enough else stop)
 
 
 def _second(run: Run, found: Optimum, options: Options) -> Optimum:
@@ -122,6 +119,8 @@ def _second(run: Run, found: Optimum, options: Options) -> Optimum:
     deadline = run.begin + 0.9 * run.time_limit if run.time_limit else clock() + QUICK
     costs = None
     if options.prefer != "shallow":
+        from formulations.engines.fluid_lp.plain import link_costs  # noqa: PLC0415
+
         costs = link_costs(run.problem.topology, options.prefer)
         deadline = deadline if run.time_limit else math.inf
     return refined(found, costs=costs, deadline=deadline)
@@ -138,18 +137,20 @@ def _whole(run: Run, found: Optimum, trees: int) -> Optimum:
     return made.optimum
 
 
-def _stop(found: Optimum) -> Stop:
-    return Stop.MODEL_OPTIMAL if found.proved else Stop.SEARCHED
-
-
 def _prove(run: Run, found: Optimum) -> None:
     """Add the bound by prices where it holds for any plan, and say how it stands."""
+    from formulations.bounds.prices import MARGIN, spanning_bounds  # noqa: PLC0415
+
     free = bool(len(found.task.paired))
-    if found.bound > 0 and not free:
+    more: list[Bound] = []
+    if free and found.bound > 0:
+        proved = max(each.makespan for each in run.bounds if not each.whole_chunks)
+        more = spanning_bounds(run.problem, found.each_price, proved=proved)
+    elif found.bound > 0:
         words = "prices of links at which the cheapest trees of all roots cost this much"
-        bound = Bound(found.bound * (1 - MARGIN), "flow", None, words, steady=True)
-        run.bounds = tuple(sorted((*run.bounds, bound), key=lambda each: -each.makespan))
-    if found.proved and free:
+        more = [Bound(found.bound * (1 - MARGIN), "flow", None, words, steady=True)]
+    run.prove(more)
+    if found.proved and free and not any(found.met_by(each) for each in more):
         run.note("no forest that adds up at roots and spreads from there has a higher rate")
     if not found.proved and found.bound:
         gap = float(found.time) / found.bound - 1
@@ -172,5 +173,4 @@ FORMULATION = Formulation(
     run=run,
     model="columns",
     whole_chunks=False,
-    mathematics=__doc__ or "",
 )

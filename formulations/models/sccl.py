@@ -38,53 +38,14 @@ all-gather, each with the steps and rounds that are requested
 (``formulations.engines.list_scheduling.search``).
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-from typing import Literal
-
 from ccl.collective import COLLECTIVES
-from ccl.options import option
 from ccl.problem import Problem
 from ccl.result import Result
 from formulations.core.refusals import no_limits, no_stores
 from formulations.core.registry import Formulation
 from formulations.core.run import Run
 from formulations.engines.reverse_time import irreversible
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """The form of steps and rounds."""
-
-    mode: Literal["least-steps", "instance", "pareto"] = option(
-        "least-steps",
-        "Mode",
-        "Fewest steps of one round each, one instance, or every best trade between "
-        "steps and rounds",
-    )
-    steps: int | None = option(
-        None, "Steps", "Of an instance; empty for the least that distances allow", min=1, max=1000
-    )
-    rounds: int | None = option(
-        None,
-        "Rounds",
-        "Of all steps of an instance together; empty for the least that cuts allow",
-        min=1,
-        max=100_000,
-    )
-    seconds: float = option(
-        10.0, "Time", "For each instance, where no shorter time limit is set", unit="s", min=0.01
-    )
-    symmetry: bool = option(True, "Symmetry", "Look for plans that look the same all round first")
-    workers: int = option(
-        1,
-        "Workers",
-        "Threads of the solver; with one the same question has the same answer",
-        min=1,
-        max=64,
-    )
-    seed: int = option(0, "Seed", "Of the random numbers", min=0)
+from formulations.engines.sccl import Options
 
 
 def refuses(problem: Problem) -> str | None:
@@ -113,14 +74,11 @@ def run(run: Run, options: Options) -> Result:
     LimitReached
         If it is not decided in its time.
     """
-    from formulations.engines.cp_sat.search import Effort  # noqa: PLC0415
     from formulations.engines.sccl.asking import Solver  # noqa: PLC0415
-    from formulations.engines.sccl.search import Request, solve  # noqa: PLC0415  it loads numba
+    from formulations.engines.sccl.search import solve  # noqa: PLC0415  it loads numba
 
-    effort = Effort(seconds=options.seconds, workers=options.workers, seed=options.seed)
-    request = Request(mode=options.mode, steps=options.steps, rounds=options.rounds, effort=effort)
     with Solver() as solver:
-        return solve(run, request, solver, symmetry=options.symmetry)
+        return solve(run, options, solver)
 
 
 FORMULATION = Formulation(
@@ -132,5 +90,4 @@ FORMULATION = Formulation(
     refuses=refuses,
     run=run,
     model="cp",
-    mathematics=__doc__ or "",
 )

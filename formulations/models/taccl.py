@@ -60,63 +60,18 @@ Decisions
   step 1, start it, and stand if its limit comes before it has any.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-from typing import Literal
-
 from ccl.collective import COLLECTIVES
-from ccl.options import option
 from ccl.problem import Problem
 from ccl.result import Result
-from ccl.serialization.sketches import Sketch
 from ccl.topology import binding_limits
 from formulations.core.refusals import no_stores
 from formulations.core.registry import Formulation
 from formulations.core.run import Run
-from formulations.engines.epoch_grid.epochs import ProofOptions
 from formulations.engines.reverse_time import irreversible
+from formulations.engines.taccl import Options
 
 MOST_DELIVERIES = 20_000
 """Chunks times destinations above which ordering takes too long."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options(ProofOptions):
-    """The form of TACCL."""
-
-    sketch: Sketch | None = option(
-        None, "Sketch", "Which links are used and how; derived from the cluster when left out"
-    )
-    ordering: Literal["best", "shortest-until-now", "longest-from-now"] = option(
-        "best",
-        "Chunk first",
-        "With the shortest path until now, with the longest from now, or both tried",
-    )
-    link_order: Literal["best", "along", "against"] = option(
-        "best",
-        "Links ordered",
-        "Along the paths from their beginnings, against them, or both tried",
-    )
-    inclination: Literal["sketch", "all", "uc-min", "uc-max"] = option(
-        "sketch",
-        "Pairs at switches",
-        "Few (uc-min), many (uc-max) or whatever comes; as the sketch says if left",
-    )
-    latency: Literal["passes", "holds"] = option(
-        "passes", "Latency", "Whether a link is busy for it too in steps 1 and 2, as in the paper"
-    )
-    contiguity: Literal["off", "between-hosts", "everywhere"] = option(
-        "between-hosts", "Contiguity", "Links on which step 3 may send together"
-    )
-    path_seconds: float = option(20.0, "Step 1", unit="s", min=0.01, max=86_400.0)
-    contiguity_seconds: float = option(3.0, "Step 3", unit="s", min=0.01, max=86_400.0)
-    quick: bool = option(
-        True,
-        "Quick paths",
-        "Offer quick paths first; without, they are only what step 1 begins with",
-    )
-    seed: int = option(0, "Seed", "Of the solver, and of ties if not 0", min=0)
 
 
 def refuses(problem: Problem) -> str | None:
@@ -144,24 +99,9 @@ def run(run: Run, options: Options) -> Result:
     Infeasible
         If the sketch leaves no plan.
     """
-    from formulations.engines.taccl.ordering import DIRECTIONS, HEURISTICS  # noqa: PLC0415
-    from formulations.engines.taccl.search import Choices, search  # noqa: PLC0415  they load CVXPY
+    from formulations.engines.taccl.search import search  # noqa: PLC0415  it loads CVXPY
 
-    inclination = None if options.inclination == "sketch" else options.inclination
-    choices = Choices(
-        sketch=options.sketch,
-        heuristics=HEURISTICS if options.ordering == "best" else (options.ordering,),
-        directions=DIRECTIONS if options.link_order == "best" else (options.link_order,),
-        inclination=inclination,
-        holds=options.latency == "holds",
-        contiguity=options.contiguity,
-        path_seconds=options.path_seconds,
-        contiguity_seconds=options.contiguity_seconds,
-        seed=options.seed,
-        quick=options.quick,
-        stops=options.stop_at_proof,
-    )
-    return run.finish(search(run, choices))
+    return run.finish(search(run, options))
 
 
 FORMULATION = Formulation(
@@ -173,5 +113,4 @@ FORMULATION = Formulation(
     refuses=refuses,
     run=run,
     model="milp",
-    mathematics=__doc__ or "",
 )

@@ -69,8 +69,6 @@ round that sends nothing although nothing was in flight is followed by one of tw
 After six of these in a row it is given up. Nothing is proved by rounds.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 
@@ -268,5 +266,4 @@ FORMULATION = Formulation(
     refuses=refuses,
     run=run,
     model="milp",
-    mathematics=__doc__ or "",
 )

@@ -46,12 +46,9 @@ that the replay in continuous time does not win back, so ``auto`` cuts the lower
 it is a whole number of are tried as well.
 """
 
-from __future__ import annotations
-
 import math
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from ccl.errors import Infeasible, LimitReached, ScheduleError
 from ccl.options import option
@@ -76,10 +73,7 @@ from formulations.engines.epoch_grid.epochs import (
     stretched,
 )
 from formulations.engines.epoch_grid.windows import proved_short
-from formulations.engines.te_ccl.flow_lp import GROUPS, count_amounts
-
-if TYPE_CHECKING:
-    from formulations.engines.te_ccl.flow_lp import Aim, FlowModel
+from formulations.engines.te_ccl.flow_lp import GROUPS, Aim, FlowModel, count_amounts
 
 AIMS = ((12, 0.95), (12, 0.0), (24, 0.95), (24, 0.0))
 """What ``auto`` tries: into how many epochs the lower bound is cut, and the least share of an
@@ -176,8 +170,6 @@ def run(run: Run, options: Options) -> Result:
     LimitReached
         If the time limit came before a plan.
     """
-    from formulations.engines.te_ccl.flow_lp import FlowModel  # noqa: PLC0415  it loads the solver
-
     problem, stop = run.problem, Stop.MODEL_OPTIMAL
     if options.objective == "early-arrivals" and prioritised(problem):
         run.merit = weighted_arrivals
@@ -344,5 +336,4 @@ FORMULATION = Formulation(
     groups=GROUPS,
     windows=True,
     whole_chunks=False,
-    mathematics=__doc__ or "",
 )

@@ -62,15 +62,13 @@ in continuous time, so fewer epochs need not mean a smaller makespan; the best r
 the answer.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from ccl.collective import COLLECTIVES
 from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.result import Result
-from formulations.bounds import lower_bounds
+from formulations.bounds import initial_bounds
 from formulations.bounds.cuts import Network, common_cuts, cut_bounds
 from formulations.core.registry import Formulation, ModelEstimate
 from formulations.core.run import Run
@@ -183,7 +181,9 @@ def run(run: Run, options: Options) -> Result:
         )
     if not options.copy:
         problem = without_copies(run.problem)
-        run = replace(run, problem=problem, bounds=lower_bounds(problem, whole_chunks=True))
+        run = replace(
+            run, problem=problem, bounds=initial_bounds(problem, quick=False, whole_chunks=True)
+        )
         run.note(
             f"without copies along paths {len(problem.collective.chunks)} chunks have to be sent"
         )
@@ -217,5 +217,4 @@ FORMULATION = Formulation(
     groups=GROUPS,
     takes_start=True,
     windows=True,
-    mathematics=__doc__ or "",
 )

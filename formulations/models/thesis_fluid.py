@@ -40,11 +40,9 @@ prints wrongly is listed in `formulations.engines.fluid_lp.multicast` (3.14, 3.1
 Source: the thesis, chapters 3 and 4.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from ccl.bound import Bound
 from ccl.collective import COLLECTIVES
@@ -57,19 +55,20 @@ from formulations.core.refusals import no_crumbs, no_stores
 from formulations.core.registry import Formulation, ModelEstimate
 from formulations.core.run import Run
 from formulations.engines.epoch_grid.windows import too_short
-from formulations.engines.fluid_lp.dantzig_wolfe_plan import (
-    all_reduce_forest,
-    carried_shares,
-    nearest_forest,
-    no_forest,
+from formulations.engines.fluid_lp import dantzig_wolfe_plan
+from formulations.engines.fluid_lp.arborescences import fractions, links_of_pairs, trees_of
+from formulations.engines.fluid_lp.multicast import variables
+from formulations.engines.fluid_lp.plain import (
+    COST_ROW,
+    CostKind,
+    FluidSolution,
+    Part,
+    link_costs,
+    solve_plain,
 )
-from formulations.engines.fluid_lp.plain import COST_ROW, CostKind, link_costs
 from formulations.engines.fluid_lp.stepwise import GROUPS, Copies, count_fluid, fewest_hops
 from formulations.engines.reverse_time import irreversible
-from formulations.engines.steady_state import demands_of, moving, refusal
-
-if TYPE_CHECKING:
-    from formulations.engines.fluid_lp.plain import FluidSolution, Part
+from formulations.engines.steady_state import demands_of, graph_of, in_steps, moving, refusal
 
 FEW = 7
 """Most destinations of data that is copied: their sets are labels."""
@@ -105,7 +104,7 @@ def refuses(problem: Problem) -> str | None:
     demands = demands_of(problem)
     if _of_pairs(problem):
         return None
-    reason = no_forest(demands)
+    reason = dantzig_wolfe_plan.no_forest(demands)
     if reason is not None:
         return reason
     groups = (*demands.spreads, *demands.sums)
@@ -146,9 +145,11 @@ def run(run: Run, options: Options) -> Result:
     need = fewest_hops(run.problem)
     if options.hops is not None and options.hops < need.many:
         raise Infeasible(too_short(options.hops, need, unit="hop"))
-    run.merit = _rate
+    run.merit = dantzig_wolfe_plan.steady_time
     if not pairs and options.hops is None:
-        run.offer(nearest_forest(run.problem), message="a forest of the fewest hops")
+        run.offer(
+            dantzig_wolfe_plan.nearest_forest(run.problem), message="a forest of the fewest hops"
+        )
     try:
         found = _solved(run, options, pairs=pairs)
         _prove(run, options, found)
@@ -165,15 +166,7 @@ def _of_pairs(problem: Problem) -> bool:
     return all(len(each.destinations) == 1 and not each.reduced for each in moving(problem))
 
 
-def _rate(result: Result) -> float:
-    """Return the µs of the steady state, which is what the program makes least."""
-    steady = result.steady_makespan
-    assert steady is not None
-    return steady
-
-
 def _solved(run: Run, options: Options, *, pairs: bool) -> FluidSolution:
-    from formulations.engines.fluid_lp.plain import solve_plain  # noqa: PLC0415  it loads the solver
     from formulations.engines.fluid_lp.strengthened import strengthened  # noqa: PLC0415
 
     costs = link_costs(run.problem.topology, options.costs)
@@ -203,9 +196,6 @@ def _labelled(problem: Problem, options: Options) -> bool:
     """Return whether the whole program has labels."""
     if options.model != "best":
         return options.model == "labels"
-    from formulations.engines.fluid_lp.multicast import variables  # noqa: PLC0415  it loads the solver
-    from formulations.engines.steady_state import graph_of  # noqa: PLC0415
-
     demands = demands_of(problem)
     ranks = len(problem.topology.ranks)
     sizes = [len(each.others) for each in (*demands.spreads, *demands.sums)]
@@ -225,8 +215,6 @@ def _prove(run: Run, options: Options, found: FluidSolution) -> None:
     least = found.makespan
     devices = run.problem.topology.devices
     if run.problem.collective.reduces and any(d.stores and not d.reduces for d in devices):
-        from formulations.engines.fluid_lp.plain import solve_plain  # noqa: PLC0415  it loads the solver
-
         costs = link_costs(run.problem.topology, "none")
         apart = solve_plain(run.problem, costs=costs, backend=run.backend, time_limit=run.left)
         least = min(least, apart.makespan)
@@ -234,13 +222,11 @@ def _prove(run: Run, options: Options, found: FluidSolution) -> None:
             f"in-trees keep away from what stores and cannot add; with it {least:.6g} µs at best"
         )
     bound = Bound(least * (1 - MARGIN), "flow", None, "linear program of a fluid", steady=True)
-    run.bounds = tuple(sorted((*run.bounds, bound), key=lambda each: -each.makespan))
+    run.prove([bound])
 
 
 def _flow(problem: Problem, found: FluidSolution) -> Flow:
     """Return the flow of every chunk, as the shares of its pair."""
-    from formulations.engines.fluid_lp.arborescences import links_of_pairs  # noqa: PLC0415
-
     topology, rates = problem.topology, []
     wants: dict[int, dict[int, float]] = {}
     for group in demands_of(problem).spreads:
@@ -266,22 +252,17 @@ def _forest(run: Run, options: Options, found: FluidSolution) -> Forest:
         trees[part.reduces] += _trees(run, options, part)
     if found.shares is None:
         return Forest(trees[False] or trees[True], reduces=bool(trees[True]))
-    from formulations.engines.fluid_lp.arborescences import fractions  # noqa: PLC0415
-
-    shares: list[Fraction] = fractions(carried_shares(found.shares))
-    return all_reduce_forest(trees[True], trees[False], shares)
+    shares: list[Fraction] = fractions(dantzig_wolfe_plan.carried_shares(found.shares))
+    return dantzig_wolfe_plan.all_reduce_forest(trees[True], trees[False], shares)
 
 
 def _trees(run: Run, options: Options, part: Part) -> tuple[Tree, ...]:
     """Return the trees of a part, by labels of each group where it has none."""
-    from formulations.engines.fluid_lp.arborescences import trees_of  # noqa: PLC0415
     from formulations.engines.fluid_lp.strengthened import check  # noqa: PLC0415
-    from formulations.engines.steady_state import graph_of, in_steps  # noqa: PLC0415
 
     if part.labelled:
         return trees_of(part)
-    bare = graph_of(part.graph.topology)
-    graph = bare if options.hops is None else in_steps(bare, options.hops)
+    graph = in_steps(graph_of(part.graph.topology), options.hops)
     trees: tuple[Tree, ...] = ()
     for number in part.held:
         done = check(part, number, graph, labels=True, backend=run.backend, time_limit=run.left)
@@ -306,5 +287,4 @@ FORMULATION = Formulation(
     estimate=estimate,
     groups=GROUPS,
     whole_chunks=False,
-    mathematics=__doc__ or "",
 )

@@ -31,8 +31,6 @@ which comes to the same. The secondary objective counts sends, so plans send not
 Source: the thesis, section 3.1, (3.8) and (3.9).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -52,7 +50,7 @@ from formulations.engines.epoch_grid.epochs import EpochGrid, ProofOptions
 from formulations.engines.epoch_grid.plans import demand, schedule
 from formulations.engines.epoch_grid.windows import Need, by_bound, by_hops, proved_short, too_short
 from formulations.engines.fluid_lp.plain import CostKind, link_costs
-from formulations.engines.fluid_lp.stepwise import STEP_GROUPS, count_steps
+from formulations.engines.fluid_lp.stepwise import STEP_GROUPS, StepModel, count_steps
 from formulations.engines.reverse_time import irreversible, parts, search
 from formulations.engines.te_ccl.greedy import greedy
 
@@ -122,7 +120,7 @@ def estimate(problem: Problem, options: Options) -> ModelEstimate | None:
     for part, reverse_time in parts(problem):
         run = Run(problem=part, formulation="", options={}, bounds=(), reverse_time=reverse_time)
         duration = _durations(run, options)[0]
-        steps = options.steps or _least(run, _hops(run, duration))
+        steps = options.steps or _by_hops(run, _hops(run, duration)).many
         why = "as requested" if options.steps else "the least that latencies allow"
         note = f"of {steps} steps of {duration:.6g} µs, {why}"
         found.append(replace(count_steps(part, steps), note=note))
@@ -160,8 +158,6 @@ def _hops(run: Run, duration: float) -> Arcs:
 
 def _on_grid(run: Run, options: Options, hops: Arcs) -> Stop:
     """Try one number of steps after the other, from the least possible on."""
-    from formulations.engines.fluid_lp.stepwise import StepModel  # noqa: PLC0415  it loads the solver
-
     problem, duration = run.problem, hops.grid.epoch_duration
     wanted = demand(problem)
     first = schedule(greedy(hops, wanted, seed=run.backend.seed, patience=PATIENCE), hops, wanted)
@@ -173,7 +169,7 @@ def _on_grid(run: Run, options: Options, hops: Arcs) -> Stop:
     if slow:
         run.note(f"{slow} links take longer than a step of {duration:.6g} µs and are left out")
     model = StepModel(problem, hops, link_costs(problem.topology, options.costs))
-    steps = options.steps or _least(run, hops)
+    steps = options.steps or _by_hops(run, hops).many
     _check(run, options, hops)
     while options.steps is not None or steps <= first.horizon:
         size = model.size(steps)
@@ -199,11 +195,6 @@ def _on_grid(run: Run, options: Options, hops: Arcs) -> Stop:
         run.offer(plan, message=f"a schedule in {plan.horizon} steps")
         return Stop.MODEL_OPTIMAL
     return Stop.MODEL_OPTIMAL
-
-
-def _least(run: Run, hops: Arcs) -> int:
-    """Return a number of steps that no plan undercuts: of the longest of the quickest paths."""
-    return _by_hops(run, hops).many
 
 
 def _check(run: Run, options: Options, hops: Arcs) -> None:
@@ -233,15 +224,10 @@ def _need(run: Run, hops: Arcs) -> Need:
 
 def _by_hops(run: Run, hops: Arcs) -> Need:
     wanted = demand(run.problem)
-    device, chunk = np.nonzero(wanted.wants)
-    nearest = [
-        int(holders[hops.distance[holders, goal].argmin()])
-        for holders, goal in (
-            (np.flatnonzero(wanted.has[:, number]), int(each))
-            for each, number in zip(device, chunk, strict=True)
-        )
+    pairs = [
+        (wanted.holder(hops.distance, device, chunk), device)
+        for device, chunk in np.argwhere(wanted.wants).tolist()
     ]
-    pairs = list(zip(nearest, device.tolist(), strict=True))
     return by_hops(hops.distance, pairs, hops.topology)
 
 
@@ -256,5 +242,4 @@ FORMULATION = Formulation(
     model="milp",
     estimate=estimate,
     groups=STEP_GROUPS,
-    mathematics=__doc__ or "",
 )

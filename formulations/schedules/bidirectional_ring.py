@@ -17,21 +17,12 @@ halves are derived here.)
 Decision: the ring as for ``ring``, among cycles that paths lead around in both directions.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 from ccl.problem import Problem
 from ccl.result import Result
-from formulations.core.registry import Formulation
+from formulations.core.registry import Formulation, NoOptions
 from formulations.core.run import Run
 from formulations.engines.closed_forms.rings import KINDS, send_around
 from formulations.engines.closed_forms.rings import refuses as no_ring
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """There is nothing to choose."""
 
 
 def refuses(problem: Problem) -> str | None:
@@ -39,7 +30,7 @@ def refuses(problem: Problem) -> str | None:
     return no_ring(problem, both=True)
 
 
-def run(run: Run, options: Options) -> Result:
+def run(run: Run, options: NoOptions) -> Result:
     """Pass every chunk both ways along the ring."""
     return send_around(run, both=True, rings=1)
 
@@ -49,8 +40,6 @@ FORMULATION = Formulation(
     title="Bidirectional ring",
     reference="Chan et al., Concurrency and Computation 2007",
     collectives=KINDS,
-    options=Options,
     refuses=refuses,
     run=run,
-    mathematics=__doc__ or "",
 )

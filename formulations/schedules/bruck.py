@@ -18,15 +18,11 @@ Decision: places are ranks in an order in which paths as fast as can be found jo
 there is one; else the order of ranks.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
 from ccl.problem import Problem
 from ccl.result import Result
-from formulations.core.registry import Formulation
+from formulations.core.registry import Formulation, NoOptions
 from formulations.core.run import Run
 from formulations.engines.closed_forms.hosts import arranged, by_rank
 from formulations.engines.closed_forms.routing import Formula, Pattern
@@ -34,12 +30,7 @@ from formulations.engines.closed_forms.steps import answer, refuses
 from formulations.engines.closed_forms.trees import Messages, Task
 
 
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """There is nothing to choose."""
-
-
-def run(run: Run, options: Options) -> Result:
+def run(run: Run, options: NoOptions) -> Result:
     """Send in doubling distances."""
     problem = run.problem
     ranks = len(problem.topology.ranks)
@@ -97,8 +88,6 @@ FORMULATION = Formulation(
     title="Bruck",
     reference="Bruck et al., IEEE TPDS 8, 1997; Thakur, Rabenseifner, Gropp, IJHPCA 2005",
     collectives=frozenset({"all-gather", "reduce-scatter", "all-reduce", "all-to-all"}),
-    options=Options,
     refuses=refuses,
     run=run,
-    mathematics=__doc__ or "",
 )

@@ -19,9 +19,7 @@ on a grid of epochs, and the better plan counts. So are custom demands, whose ch
 several holders, of which the nearest sends; they have no formula.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -30,7 +28,8 @@ from ccl.errors import SolveError
 from ccl.problem import Problem
 from ccl.result import Result, Stop
 from ccl.topology import Topology
-from formulations.core.registry import Formulation
+from formulations.core.refusals import no_stores
+from formulations.core.registry import Formulation, NoOptions
 from formulations.core.run import Run
 from formulations.engines.closed_forms.hosts import by_rank
 from formulations.engines.closed_forms.routing import Formula, Pattern
@@ -44,25 +43,17 @@ from formulations.engines.reverse_time import irreversible, search
 from formulations.engines.te_ccl.greedy import place
 
 
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """There is nothing to choose."""
-
-
 def refuses(problem: Problem) -> str | None:
     """Leave limited buffers and sums of unequal chunks to other formulations."""
-    for device in problem.topology.devices:
-        if device.buffer_bytes is not None:
-            return f"{device.name} has a limited buffer, and here buffers are unlimited"
-        if device.stores and not device.copies:
-            return f"{device.name} stores and cannot copy, and here all that stores copies"
+    if (reason := no_stores(problem)) is not None:
+        return reason
     collective = problem.collective
     if collective.reduces and len({chunk.size for chunk in collective.chunks}) > 1:
         return "its chunks differ in size, and here the halves of a reduction share one epoch"
     return irreversible(problem)
 
 
-def run(run: Run, options: Options) -> Result:
+def run(run: Run, options: NoOptions) -> Result:
     """Send every chunk on its quickest path."""
     problem = run.problem
     if problem.collective.kind != "custom" and too_many(problem) is None:
@@ -101,7 +92,7 @@ def _formula(problem: Problem) -> Formula:
     )
 
 
-def _find(run: Run, _: Options) -> Stop:
+def _find(run: Run, _: NoOptions) -> Stop:
     problem = run.problem
     topology, collective = problem.topology, problem.collective
     size, ranks = collective.chunk_size, len(topology.ranks)
@@ -140,8 +131,6 @@ FORMULATION = Formulation(
     title="Direct",
     reference="Thakur, Rabenseifner, Gropp, IJHPCA 2005 (pairwise exchange)",
     collectives=frozenset(COLLECTIVES),
-    options=Options,
     refuses=refuses,
     run=run,
-    mathematics=__doc__ or "",
 )

@@ -26,15 +26,11 @@ Decisions: hosts are rows of places, and parents and children are joined by path
 found.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
 from ccl.problem import Problem
 from ccl.result import Result
-from formulations.core.registry import Formulation
+from formulations.core.registry import Formulation, NoOptions
 from formulations.core.run import Run
 from formulations.engines.closed_forms.hosts import from_first, laid
 from formulations.engines.closed_forms.routing import Formula, Pattern
@@ -42,12 +38,7 @@ from formulations.engines.closed_forms.steps import answer, refuses
 from formulations.engines.closed_forms.trees import Tree, double_tree, spread
 
 
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """There is nothing to choose."""
-
-
-def run(run: Run, options: Options) -> Result:
+def run(run: Run, options: NoOptions) -> Result:
     """Lay both trees and send."""
     problem = run.problem
     topology, collective = problem.topology, problem.collective
@@ -97,8 +88,6 @@ FORMULATION = Formulation(
     title="Double binary tree",
     reference="Sanders, Speck, Traeff, Parallel Computing 2009",
     collectives=frozenset({"broadcast", "reduce", "all-reduce"}),
-    options=Options,
     refuses=refuses,
     run=run,
-    mathematics=__doc__ or "",
 )

@@ -22,26 +22,17 @@ Decision: partners are ranks joined by paths as fast as can be found, if any ord
 else the order of ranks.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
 from ccl.problem import Problem
 from ccl.result import Result
-from formulations.core.registry import Formulation
+from formulations.core.registry import Formulation, NoOptions
 from formulations.core.run import Run
 from formulations.engines.closed_forms.hosts import arranged, by_rank
 from formulations.engines.closed_forms.routing import Formula, Pattern
 from formulations.engines.closed_forms.steps import answer
 from formulations.engines.closed_forms.steps import refuses as refuses_any
 from formulations.engines.closed_forms.trees import core, doubled, is_power_of_two, partners
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """There is nothing to choose."""
 
 
 def refuses(problem: Problem) -> str | None:
@@ -53,7 +44,7 @@ def refuses(problem: Problem) -> str | None:
     return f"it has {ranks} GPUs, and doubling needs a power of two; only an all-reduce folds"
 
 
-def run(run: Run, options: Options) -> Result:
+def run(run: Run, options: NoOptions) -> Result:
     """Halve, then double."""
     problem = run.problem
     ranks = len(problem.topology.ranks)
@@ -97,8 +88,6 @@ FORMULATION = Formulation(
     title="Halving and doubling",
     reference="Thakur, Rabenseifner, Gropp, IJHPCA 2005",
     collectives=frozenset({"all-gather", "reduce-scatter", "all-reduce"}),
-    options=Options,
     refuses=refuses,
     run=run,
-    mathematics=__doc__ or "",
 )

@@ -33,8 +33,7 @@ to and from other hosts, each over the fastest path. Rings in hosts are laid on 
 were found.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
@@ -198,8 +197,13 @@ class _Plan:
         elif self.kind == "all-reduce":
             phases = self._down(task)
         else:
-            phases = self._one_gather(task) if self.single else self._gather(task)
+            phases = self._gather(task)
         return in_turn(phases)
+
+    @property
+    def _give(self) -> Callable[[Chunks, Algorithm], Messages]:
+        """How chunks that have come to a host get to its GPUs."""
+        return passed if self.single else gathered
 
     def _at(self, task: Task) -> Chunks:
         """Return chunks in their hosts."""
@@ -223,21 +227,13 @@ class _Plan:
         return [
             gathered(self._at(task), self.options.inside),
             gathered(self._across(task), self.options.between),
-            gathered(self._elsewhere(task, home=False), self.options.inside),
-        ]
-
-    def _one_gather(self, task: Task) -> list[Messages]:
-        return [
-            gathered(self._at(task), self.options.inside),
-            gathered(self._across(task), self.options.between),
-            passed(self._elsewhere(task, home=False), self.options.inside),
+            self._give(self._elsewhere(task, home=False), self.options.inside),
         ]
 
     def _down(self, task: Task) -> list[Messages]:
-        give = passed if self.single else gathered
         return [
             gathered(self._across(task), self.options.between),
-            give(self._elsewhere(task, home=True), self.options.inside),
+            self._give(self._elsewhere(task, home=True), self.options.inside),
         ]
 
     def _exchange(self, task: Task) -> list[Messages]:
@@ -252,10 +248,7 @@ class _Plan:
 
     def _one_exchange(self, task: Task) -> list[Messages]:
         home = task.root // self.gpus == task.goal // self.gpus
-        near, far = (
-            Task(task.places, task.chunk[which], task.root[which], task.goal[which])
-            for which in (home, ~home)
-        )
+        near, far = task.chosen(home), task.chosen(~home)
         there = self.inside[far.goal // self.gpus, 0]
         dealt = Task(far.places, far.chunk, there, far.goal)
         return [
@@ -299,5 +292,4 @@ FORMULATION = Formulation(
     options=Options,
     refuses=refuses,
     run=run,
-    mathematics=__doc__ or "",
 )

@@ -75,5 +75,4 @@ FORMULATION = Formulation(
     refuses=refuses,
     run=run,
     searched_by="own search",
-    mathematics=__doc__ or "",
 )

@@ -18,21 +18,12 @@ order. Of all these the rings count on which a shard's chunks take the least tim
 with fewer chunks than rings there are fewer rings, and the log says so.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 from ccl.problem import Problem
 from ccl.result import Result
-from formulations.core.registry import Formulation
+from formulations.core.registry import Formulation, NoOptions
 from formulations.core.run import Run
 from formulations.engines.closed_forms.rings import KINDS, send_around
 from formulations.engines.closed_forms.rings import refuses as no_ring
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """There is nothing to choose."""
 
 
 def refuses(problem: Problem) -> str | None:
@@ -40,7 +31,7 @@ def refuses(problem: Problem) -> str | None:
     return no_ring(problem)
 
 
-def run(run: Run, options: Options) -> Result:
+def run(run: Run, options: NoOptions) -> Result:
     """Pass every chunk along its ring."""
     return send_around(run, both=False, rings=0)
 
@@ -50,8 +41,6 @@ FORMULATION = Formulation(
     title="Multi-ring",
     reference="NCCL; Wang et al., Blink, MLSys 2020",
     collectives=KINDS,
-    options=Options,
     refuses=refuses,
     run=run,
-    mathematics=__doc__ or "",
 )

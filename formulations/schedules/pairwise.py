@@ -13,14 +13,10 @@ Decision: places are ranks in their order. Where no path joins two ranks, a chun
 between them, which keep a copy or add it to their own.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
 from ccl.result import Result
-from formulations.core.registry import Formulation
+from formulations.core.registry import Formulation, NoOptions
 from formulations.core.run import Run
 from formulations.engines.closed_forms.hosts import by_rank
 from formulations.engines.closed_forms.routing import Formula, Pattern
@@ -28,12 +24,7 @@ from formulations.engines.closed_forms.steps import answer, refuses
 from formulations.engines.closed_forms.trees import Messages, Task, is_power_of_two
 
 
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """There is nothing to choose."""
-
-
-def run(run: Run, options: Options) -> Result:
+def run(run: Run, options: NoOptions) -> Result:
     """Exchange with one partner after the other."""
     problem = run.problem
     p, size = len(problem.topology.ranks), problem.collective.size
@@ -64,8 +55,6 @@ FORMULATION = Formulation(
     title="Pairwise exchange",
     reference="Thakur, Rabenseifner, Gropp, IJHPCA 2005",
     collectives=frozenset({"all-gather", "reduce-scatter", "all-reduce", "all-to-all"}),
-    options=Options,
     refuses=refuses,
     run=run,
-    mathematics=__doc__ or "",
 )

@@ -18,34 +18,17 @@ else the order of ranks. In an all-reduce two partners must be joined without a 
 that would add its own contribution.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
 from ccl.problem import Problem
 from ccl.result import Result
-from formulations.core.registry import Formulation
+from formulations.core.registry import Formulation, NoOptions
 from formulations.core.run import Run
+from formulations.engines.closed_forms import trees
 from formulations.engines.closed_forms.hosts import arranged, by_rank
 from formulations.engines.closed_forms.routing import Formula, Pattern, reachability
 from formulations.engines.closed_forms.steps import answer
 from formulations.engines.closed_forms.steps import refuses as refuses_any
-from formulations.engines.closed_forms.trees import (
-    Messages,
-    Task,
-    beside,
-    core,
-    doubled,
-    is_power_of_two,
-    partners,
-)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """There is nothing to choose."""
 
 
 def refuses(problem: Problem) -> str | None:
@@ -56,7 +39,7 @@ def refuses(problem: Problem) -> str | None:
     ranks = len(problem.topology.ranks)
     if problem.collective.kind == "all-reduce":
         return _apart(problem)
-    if is_power_of_two(ranks):
+    if trees.is_power_of_two(ranks):
         return None
     return f"it has {ranks} GPUs, and doubling needs a power of two"
 
@@ -66,7 +49,7 @@ def _apart(problem: Problem) -> str | None:
     ranks = problem.topology.ranks
     order = _order(problem)
     paths = reachability(problem.topology)
-    for i, j in partners(len(ranks)):
+    for i, j in trees.partners(len(ranks)):
         src, dst = int(order[i]), int(order[j])
         if not paths.has(src, dst):
             return (
@@ -76,7 +59,7 @@ def _apart(problem: Problem) -> str | None:
     return None
 
 
-def run(run: Run, options: Options) -> Result:
+def run(run: Run, options: NoOptions) -> Result:
     """Double."""
     problem = run.problem
     ranks, size = len(problem.topology.ranks), problem.collective.size
@@ -90,17 +73,17 @@ def run(run: Run, options: Options) -> Result:
             "log2 p α + (p-1)/p mβ",
             lambda alpha, beta: steps * alpha + (ranks - 1) / ranks * size * beta,
         )
-    return answer(run, Pattern(_order(problem), doubled, formula, exchange=_exchanged))
+    return answer(run, Pattern(_order(problem), trees.doubled, formula, exchange=_exchanged))
 
 
 def _order(problem: Problem) -> np.ndarray:
-    found = arranged(problem.topology, partners(len(problem.topology.ranks)))
+    found = arranged(problem.topology, trees.partners(len(problem.topology.ranks)))
     return by_rank(problem.topology) if found is None else found
 
 
-def _exchanged(task: Task) -> Messages:
+def _exchanged(task: trees.Task) -> trees.Messages:
     """Every two partners exchange all sums; those left over give before and get after."""
-    inside, extra = core(task.places), beside(task.places)
+    inside, extra = trees.core(task.places), trees.beside(task.places)
     steps = len(inside).bit_length() - 1
     turns = [(inside, inside[np.arange(len(inside)) ^ (1 << t)]) for t in range(steps)]
     if len(extra):
@@ -110,9 +93,9 @@ def _exchanged(task: Task) -> Messages:
         chunk = np.repeat(task.chunk, len(src))
         many = len(task.chunk)
         parts.append(
-            Messages(np.full(len(chunk), step), chunk, np.tile(src, many), np.tile(dst, many))
+            trees.Messages(np.full(len(chunk), step), chunk, np.tile(src, many), np.tile(dst, many))
         )
-    return Messages.joined(parts)
+    return trees.Messages.joined(parts)
 
 
 FORMULATION = Formulation(
@@ -120,8 +103,6 @@ FORMULATION = Formulation(
     title="Recursive doubling",
     reference="Thakur, Rabenseifner, Gropp, IJHPCA 2005",
     collectives=frozenset({"all-gather", "reduce-scatter", "all-reduce"}),
-    options=Options,
     refuses=refuses,
     run=run,
-    mathematics=__doc__ or "",
 )

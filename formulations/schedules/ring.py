@@ -15,8 +15,6 @@ by a search over paths from fast to slow, with the drawing's order of ranks firs
 that no better ring exists. With c chunks per shard every link passes chunk after chunk.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 
@@ -69,5 +67,4 @@ FORMULATION = Formulation(
     options=Options,
     refuses=refuses,
     run=run,
-    mathematics=__doc__ or "",
 )

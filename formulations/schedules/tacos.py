@@ -21,8 +21,6 @@ each orbit of a symmetry come first (option symmetry). Over switches a path from
 link that is free when all its links are; the paper has direct links alone.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 
@@ -144,5 +142,4 @@ FORMULATION = Formulation(
     refuses=refuses,
     run=run,
     searched_by="own search",
-    mathematics=__doc__ or "",
 )

@@ -232,5 +232,4 @@ FORMULATION = Formulation(
     options=Options,
     refuses=refuses,
     run=run,
-    mathematics=__doc__ or "",
 )

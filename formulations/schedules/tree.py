@@ -27,8 +27,6 @@ Parents and children are joined by paths as fast as were found. An all-reduce is
 with the most GB/s to and from the others unless `all_reduce_root` says which.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import accumulate
@@ -168,5 +166,4 @@ FORMULATION = Formulation(
     options=Options,
     refuses=refuses,
     run=run,
-    mathematics=__doc__ or "",
 )

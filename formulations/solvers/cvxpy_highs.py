@@ -181,13 +181,9 @@ class Backend:
             raise Infeasible(_NOTHING)
         if not satisfied(model):
             raise LimitReached(f"{self.solver} stopped after {seconds:.0f} s without a solution")
-        ending = (
-            TerminationCondition.OPTIMAL
-            if model.status == cp.OPTIMAL
-            else TerminationCondition.TIME_LIMIT
-        )
-        value = float(model.value)
-        bound = value if ending is TerminationCondition.OPTIMAL else float("nan")
+        solved, value = model.status == cp.OPTIMAL, float(model.value)
+        ending = TerminationCondition.OPTIMAL if solved else TerminationCondition.TIME_LIMIT
+        bound = value if solved else float("nan")
         rows = sum(int(rule.size) for rule in model.constraints)
         columns = sum(int(variable.size) for variable in model.variables())
         return Outcome(ending, value, bound, 0.0, seconds, ModelSize(columns, rows, 0))
@@ -212,20 +208,18 @@ def satisfied(model: cp.Problem) -> bool:
     )
 
 
+@dataclass(eq=False)
 class HighsRun:
     """One compiled model on its way through HiGHS."""
 
-    def __init__(
-        self,
-        backend: Backend,
-        model: cp.Problem,
-        on_report: Callable[[Report], bool] | None,
-        on_solution: Callable[[], None] | None,
-    ) -> None:
-        self.backend, self.model = backend, model
-        self.on_report, self.on_solution = on_report, on_solution
+    backend: Backend
+    model: cp.Problem
+    on_report: Callable[[Report], bool] | None = None
+    on_solution: Callable[[], None] | None = None
+
+    def __post_init__(self) -> None:
         begin = time.perf_counter()
-        self.data, self.chain, self.inverse = model.get_problem_data(
+        self.data, self.chain, self.inverse = self.model.get_problem_data(
             cp.HIGHS, canon_backend=cp.SCIPY_CANON_BACKEND
         )
         self.build_seconds = time.perf_counter() - begin
@@ -233,7 +227,7 @@ class HighsRun:
         self.size = ModelSize(matrix.shape[1], matrix.shape[0], matrix.nnz)
         self.integer = bool(self.data[cp.settings.BOOL_IDX] or self.data[cp.settings.INT_IDX])
         # CVXPY minimises; the offset and the sign bring its numbers back to the model's own.
-        self.sign = -1.0 if isinstance(model.objective, cp.Maximize) else 1.0
+        self.sign = -1.0 if isinstance(self.model.objective, cp.Maximize) else 1.0
         self.stopped = False
         self.highs = self._load(matrix)
 
@@ -420,7 +414,7 @@ class Growing:
     def __init__(self, backend: Backend, model: cp.Problem) -> None:
         if backend.solver != "HIGHS":
             raise SolverMissing(f"solver {backend.solver} takes no new columns here; use HIGHS")
-        self.highs: Any = HighsRun(backend, model, None, None).highs
+        self.highs: Any = HighsRun(backend, model).highs
         options = {
             "threads": backend.threads,
             "random_seed": backend.seed,

@@ -3,9 +3,12 @@
 1. Lower bounds that hold for every plan. A plan that meets one is optimal, and nothing else is
    tried.
 2. List scheduling in continuous time with one chunk per shard: a good plan at once.
-3. Trees along which shards travel in parts (`orbit-trees`, `forestcoll` and others), which come
-   closest to the bound where bandwidth counts more than latency. On clusters that are not small
-   they are tried in a process of their own, on another core, while the rest goes on here.
+3. Trees along which shards travel in parts (`orbit-trees`, `forestcoll` and others) or in pieces
+   (`pieces`, the first for all-reduce, whose halves it lets overlap), which come closest to the
+   bound where bandwidth counts more than latency. On clusters that are not small
+   they are tried in a process of their own, on another core, while the rest goes on here; the
+   first of them here and alone where it takes little time. A plan of the best rate whose makespan
+   is within 0.3 % of the bound (`WORTH`) ends the search there.
 4. List scheduling again with shards cut into 2, 4, 8, ... chunks, as long as that gains.
 5. The constructions that fit: direct sends, rings, trees, doubling and the like; before 3 where
    latency counts.
@@ -23,15 +26,14 @@ A first plan on a machine that has not compiled the searches yet, while that is 
 Closed forms, and one pass of list scheduling where the problem is small, are made by the searches
 as they are written (`formulations.core.preparing.interpreted`): a second for 16 GPUs, beside half
 a minute for compiling. The clock of the solve stands still, as no solve would take this time
-otherwise. Then small problems are searched as the searches are written until they are compiled;
-larger ones wait for it.
+otherwise. Then small problems are searched as the searches are written, but for finer chunks, which
+wait for the compiler as larger problems do.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
@@ -42,8 +44,14 @@ from ccl.errors import SolveError
 from ccl.options import option, option_fields
 from ccl.plans import Schedule
 from ccl.problem import Problem
-from ccl.result import PROOF_TOLERANCE, Plan, Result, Stop
-from formulations.core.preparing import compiling, interpreted, prepare_searches, ready
+from ccl.result import PROOF_TOLERANCE, Plan, Result, Status, Stop
+from formulations.core.preparing import (
+    compiling,
+    interpreted,
+    interpreting,
+    prepare_searches,
+    ready,
+)
 from formulations.core.registry import Formulation, formulation
 from formulations.core.run import Progress, Run
 from formulations.jobs.solve_job import Aside
@@ -90,6 +98,7 @@ LISTS = "list"
 """The method that is tried with shards cut more and more finely."""
 
 CONSTRUCTIONS = (
+    "one-shot",
     "recursive-doubling",
     "halving-doubling",
     "direct",
@@ -105,8 +114,27 @@ CONSTRUCTIONS = (
 )
 """What is built without a search."""
 
-TREES = ("orbit-trees", "forestcoll", "blink-switch", "blink", "bfb", "mirrored-dantzig-wolfe")
+TREES = (
+    "orbit-trees",
+    "pieces",
+    "forestcoll",
+    "blink-switch",
+    "blink",
+    "bfb",
+    "mirrored-dantzig-wolfe",
+)
 """What sends shards in parts along trees."""
+
+PIECES = "pieces"
+"""Of these, the first where sums are added up and spread, whose halves it lets overlap."""
+
+ONCE = "one-shot"
+
+LONGEST = {PIECES: 8.0, ONCE: 4.0}
+"""Seconds for what would go on for long with ever less gain."""
+
+SLIGHT = 0.002
+"""Share of the bound above it from which on more pieces are not worth their time."""
 
 CHANCE = "tacos"
 CHANCE_SECONDS = 3.0
@@ -126,14 +154,17 @@ WORTH = 0.003
 CUT_SECONDS = 4.0
 """Seconds for each of them: what passes of chance gain later on, finer chunks gain sooner."""
 
+PROOF_SECONDS = 3.0
+"""Seconds for bounds by cuts in time."""
+
 LATENT = 0.3
 """Share of the bound that latency takes where constructions of few steps come first."""
 
 SENDS = 60_000
 """Pairs of a chunk and a destination up to which shards are cut further."""
 
-SMALL = 200
-"""Pairs up to which trees take less time than another process takes to begin."""
+SMALL, MODEST = 200, 500
+"""Pairs up to which trees take less time than another process takes to begin: all, or the first."""
 
 ENDED = (Stop.CONSTRUCTED, Stop.RATE, Stop.PASSES, Stop.PROVED, Stop.SEARCHED, Stop.MODEL_OPTIMAL)
 """Why methods stop that came to their own end."""
@@ -190,7 +221,7 @@ def run(run: Run, options: Options) -> Result:
         without_windows(FORMULATION, run, options, rest=1)
     search = Search(run, options)
     try:
-        with interpreted() if search.tiny else nullcontext():
+        with interpreted(search.tiny):
             search.all()
     finally:
         search.end()
@@ -219,19 +250,18 @@ class Search:
         self._aside: Aside | None = None
         self._pairs = sum(len(each.destinations) for each in run.problem.collective.chunks)
         self._large = self._pairs > MANY
-        self._tight = False
 
     def all(self) -> None:
         """Try everything that can win, until a proof or the limit."""
         if self.options.methods:
             names = [each.strip() for each in self.options.methods.split(",")]
             for name in names:
-                self._try(name, seconds=self._share(1 if name == names[-1] else 2))
+                self._try(name, seconds=self._longest(name, 1 if name == names[-1] else 2))
                 if self._large and self.run.best is not None:
                     return
             return
-        if self._pairs > SMALL:
-            self._trees_aside()
+        if self._pairs > MODEST or (self._pairs > SMALL and not ready()):
+            self._trees_aside(self._trees_in_order)
         if not self._large:
             self._begin()
         self._try(LISTS, seconds=None if self._large else self._share(4))
@@ -242,9 +272,14 @@ class Search:
         turns.insert(0 if self._latent else 2, self._construct)
         if self._behind:
             turns.insert(0, turns.pop())
-        for turn in turns:
+        if interpreting() and not ready():
+            # As it is written, what cuts finer would take longer than compiling it.
+            turns.remove(self._cut_finer)
+            turns += [self._wait, self._cut_finer]
+        turns.insert(1, self._prove_more)
+        turns.insert(max(2, turns.index(self._trees) + 1), self._trees_left)
+        for turn in (*turns, self._exactly):
             turn()
-        self._exactly()
         self._wait()
 
     def end(self) -> None:
@@ -263,7 +298,18 @@ class Search:
         # On the largest problems the first that trees find has to do.
         found = self._large and self._aside is not None and self._aside.ended
         # A limit that is over before the first plan is there leaves time for one.
-        return self.run.enough or (self.run.best is not None and (self.run.late or found))
+        best = self.run.best
+        return self.run.enough or (best is not None and (self.run.late or found or self._near))
+
+    @property
+    def _near(self) -> bool:
+        """Whether no plan has a higher rate than the best, nor one worth the search in it."""
+        best = self.run.best
+        if self._pairs <= SMALL or self.options.methods or best is None:
+            return False
+        if best.status is not Status.THROUGHPUT:
+            return False
+        return best.makespan <= self.run.proof.makespan * (1 + WORTH)
 
     def _share(self, many: int) -> float | None:
         """Return the seconds of the next of so many methods, None where there is no limit."""
@@ -281,6 +327,12 @@ class Search:
         own, best = self._plans.get(1), self.run.best
         return own is not None and best is not None and own.makespan > BEHIND * best.makespan
 
+    @property
+    def _close(self) -> bool:
+        """Whether the best is so near to the bound that others cannot gain much."""
+        best = self.run.best
+        return best is not None and best.makespan <= self.run.proof.makespan * (1 + SLIGHT)
+
     def _matched(self) -> None:
         """Match links with chunks by chance."""
         self._try(CHANCE, seconds=CHANCE_SECONDS)
@@ -294,18 +346,36 @@ class Search:
     def _construct(self) -> None:
         """Build what needs no search."""
         for name in CONSTRUCTIONS:
-            self._try(name)
+            self._try(name, seconds=self._longest(name, 2))
+
+    def _longest(self, name: str, many: int) -> float | None:
+        """Return the seconds of a method that is the next of so many."""
+        limits = [each for each in (LONGEST.get(name), self._share(many)) if each is not None]
+        return min(limits, default=None) if name in LONGEST else self._share(many)
 
     def _trees(self) -> None:
         """Try trees here, where they take less time than another process takes to begin."""
         if self._aside is not None:
             return
-        for place, name in enumerate(TREES):
-            self._try(name, seconds=self._share(len(TREES) - place + 1))
+        names = self._trees_in_order
+        names = names if self._pairs <= SMALL else names[:1]
+        for place, name in enumerate(names):
+            self._try(name, seconds=self._longest(name, min(3, len(names) - place + 1)))
 
-    def _trees_aside(self) -> None:
+    @property
+    def _trees_in_order(self) -> tuple[str, ...]:
+        """What sends along trees, what promises most first."""
+        both = self.run.problem.collective.kind == "all-reduce"
+        return (PIECES, *(each for each in TREES if each != PIECES)) if both else TREES
+
+    def _trees_left(self) -> None:
+        """Try the other trees aside where the first was not enough."""
+        if self._pairs > SMALL:
+            self._trees_aside(self._trees_in_order[1:])
+
+    def _trees_aside(self, names: tuple[str, ...]) -> None:
         problem = self.run.problem
-        able = [name for name in TREES if self._takes(formulation(name), problem)]
+        able = [name for name in names if self._takes(formulation(name), problem)]
         if able and self._aside is None and not self._done and not self.run.late:
             options = {"methods": ",".join(able), "seed": self.options.seed}
             self._aside = Aside(self.run, options)
@@ -318,7 +388,8 @@ class Search:
         for parts in CUTS:
             if parts * self._pairs > SENDS or self._done:
                 return
-            self._try(LISTS, parts=parts, seconds=min(self._share(2) or math.inf, CUT_SECONDS))
+            with interpreted(False):
+                self._try(LISTS, parts=parts, seconds=min(self._share(2) or math.inf, CUT_SECONDS))
             found = self._plans.get(parts)
             if found is None or found.makespan > before * (1 - WORTH):
                 return
@@ -332,8 +403,6 @@ class Search:
         for name in EXACT:
             if self._done:
                 return
-            if name == EXACT[0]:
-                self._prove_more()
             if not self._hopeless(formulation(name)):
                 self._try(name, seconds=seconds)
 
@@ -364,8 +433,8 @@ class Search:
         run, chosen = self.run, formulation(name)
         problem = run.problem
         if parts > 1:
-            problem = replace(problem, collective=problem.collective.cut(parts))
-        if self._done or not self._takes(chosen, problem):
+            problem = problem.cut_into(parts * len(problem.collective.chunks))
+        if self._done or not self._takes(chosen, problem) or (name == PIECES and self._close):
             return
         limit = run.time_limit
         if seconds is not None and (run.left is None or seconds < run.left):
@@ -434,7 +503,8 @@ class Search:
         run, found = self.run, inner.best
         known = self._plans.get(parts)
         if found is not None and (known is None or found.makespan < known.makespan):
-            self._plans[parts] = found
+            if len(found.problem.collective.chunks) == len(inner.problem.collective.chunks):
+                self._plans[parts] = found
             run.take(found, by=name)
         if name in EXACT:
             self._remarks += [each for each in inner.log if each not in self._remarks]
@@ -442,27 +512,24 @@ class Search:
         run.log[:] = [*self._remarks, *(each for each in inner.log if of_best)]
         if inner.size is not None:
             run.met(inner.size)
-        more = [
-            each
-            for each in inner.bounds
-            if (run.whole and parts == 1) or not each.whole_chunks
-            if each not in run.bounds
-        ]
-        run.bounds = tuple(sorted((*run.bounds, *more), key=lambda each: -each.makespan))
+        run.prove(
+            each for each in inner.bounds if (run.whole and parts == 1) or not each.whole_chunks
+        )
 
     def _prove_more(self) -> None:
         """Add the bounds that need a solver."""
-        from formulations.bounds import flow_bounds  # noqa: PLC0415
+        from formulations.bounds import flow_bounds, timed_bounds  # noqa: PLC0415
 
         run = self.run
-        if self._tight:
+        if not EFFORT[self.options.effort] or self._done or run.late:
             return
-        self._tight = True
         run.report("a bound on all demands flowing together")
         more = flow_bounds(run.problem, known=run.bounds)
-        if more:
-            kept = [each for each in run.bounds if each.kind != "flow"]
-            run.bounds = tuple(sorted((*kept, *more), key=lambda each: -each.makespan))
+        run.bounds = tuple(each for each in run.bounds if not (more and each.kind == "flow"))
+        run.prove(more)
+        run.report("a bound on what must cross cuts in time")
+        seconds = 0.0 if run.enough else min(self._share(4) or math.inf, PROOF_SECONDS)
+        run.prove(timed_bounds(run.problem, known=run.bounds, seconds=seconds))
 
     def _listen(self) -> None:
         """Take what has been found aside so far."""
@@ -472,13 +539,12 @@ class Search:
 
     def _hear_aside(self, found: Result) -> None:
         run = self.run
-        more = [each for each in found.bounds if not each.whole_chunks and each not in run.bounds]
-        run.bounds = tuple(sorted((*run.bounds, *more), key=lambda each: -each.makespan))
+        run.prove(each for each in found.bounds if not each.whole_chunks)
         run.take(found, by=found.found_by or found.formulation)
 
     def _wait(self) -> None:
         """Wait for what goes on aside, until it ends, is enough or the limit comes."""
-        while self._aside is not None and not self._done and self._aside.wait():
+        while self._aside is not None and not (self._done or self._close) and self._aside.wait():
             pass
 
 

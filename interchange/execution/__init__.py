@@ -10,10 +10,8 @@ them under LL and LL128 and MSCCL_CHUNKSTEPS = NCCL_STEPS / 2 under Simple, howe
 large as a message go alone: a step of several is then as many messages, one after the other.
 """
 
-from __future__ import annotations
-
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Generic, Self, TypeVar
@@ -21,6 +19,7 @@ from typing import Generic, Self, TypeVar
 import numpy as np
 
 from ccl.errors import CclError, ProblemError
+from interchange import programs as ir
 from interchange.execution.blocks import (
     Interpreter,
     Walk,
@@ -29,33 +28,24 @@ from interchange.execution.blocks import (
     machine_of,
     shuffled,
 )
-from interchange.execution.checks import Finding, mismatched, misplaced, place
 from interchange.execution.hazards import described, hazards, overlaps, unwritten
-from interchange.execution.machine import (
+from interchange.execution.machine import Machine, Memory, Values, difference, integers, reals
+from interchange.programs.checks import (
     SUMS,
-    Machine,
-    Memory,
+    Finding,
     Promise,
-    Values,
-    difference,
-    integers,
+    mismatched,
+    misplaced,
+    place,
     promise,
-    reals,
     wrong_sizes,
-)
-from interchange.programs import (
-    RECEIVES,
-    SENDS,
-    Program,
-    Protocol,
-    RankProgram,
-    Slot,
-    Step,
-    ThreadBlock,
 )
 from interchange.programs.one_sided.program import PutProgram
 
-SLOTS: Mapping[Protocol, int] = {"Simple": 2, "LL": 8, "LL128": 8}
+CUSTOM = Finding("custom", "a custom collective promises nothing to compare with; its orders agree")
+"""The remark on a program whose results are compared with nothing."""
+
+SLOTS: Mapping[ir.Protocol, int] = {"Simple": 2, "LL": 8, "LL128": 8}
 """Messages that a connection holds."""
 MOST_MESSAGES = 200_000
 """Chunks moved by all steps up to which it is tried what single ones do."""
@@ -70,10 +60,10 @@ def slots_needed(machine: Machine, *, most: int) -> int:
     return most
 
 
-def full_chunks(program: Program, memory: Memory, *, slots: int) -> Finding | None:
+def full_chunks(program: ir.Program, memory: Memory, *, slots: int) -> Finding | None:
     """Return what hangs if every chunk is a message of its own, or None if nothing."""
     steps = [step for _, _, block in program.blocks() for step in block.steps]
-    if not any(step.count > slots and step.operation in SENDS | RECEIVES for step in steps):
+    if not any(step.count > slots and step.operation in ir.SENDS | ir.RECEIVES for step in steps):
         return None
     parts = sum(map(_parts, steps))
     if parts > MOST_MESSAGES:
@@ -100,12 +90,12 @@ def full_chunks(program: Program, memory: Memory, *, slots: int) -> Finding | No
     return Finding("room", words, rank, block, step)
 
 
-def _alone(program: Program) -> Program:
+def _alone(program: ir.Program) -> ir.Program:
     """Return a program whose steps move one chunk each."""
     return replace(program, ranks=tuple(_alone_in(rank) for rank in program.ranks))
 
 
-def _alone_in(rank: RankProgram) -> RankProgram:
+def _alone_in(rank: ir.RankProgram) -> ir.RankProgram:
     last = [
         {origin: number for number, origin in enumerate(_origins(block))} for block in rank.blocks
     ]
@@ -115,7 +105,7 @@ def _alone_in(rank: RankProgram) -> RankProgram:
         for step in block.steps:
             after = step.after and (step.after[0], last[step.after[0]][step.after[1]])
             steps += [
-                Step(
+                ir.Step(
                     step.operation,
                     _moved(step.src, part),
                     _moved(step.dst, part),
@@ -127,17 +117,17 @@ def _alone_in(rank: RankProgram) -> RankProgram:
     return replace(rank, blocks=tuple(blocks))
 
 
-def _parts(step: Step) -> int:
+def _parts(step: ir.Step) -> int:
     return step.count if step.operation != "nop" else 1
 
 
-def _origins(block: ThreadBlock) -> list[int]:
+def _origins(block: ir.ThreadBlock) -> list[int]:
     """Return the step that each step of the block came from, once they move one chunk each."""
     return [number for number, step in enumerate(block.steps) for _ in range(_parts(step))]
 
 
-def _moved(slot: Slot | None, by: int) -> Slot | None:
-    return None if slot is None else Slot(slot.buffer, slot.index + by)
+def _moved(slot: ir.Slot | None, by: int) -> ir.Slot | None:
+    return None if slot is None else ir.Slot(slot.buffer, slot.index + by)
 
 
 MOST = 20
@@ -279,7 +269,7 @@ class Run:
         return float(np.max(np.abs(memory[values.places] - exact) / exact))
 
 
-Executed = TypeVar("Executed", Program, PutProgram)
+Executed = TypeVar("Executed", ir.Program, PutProgram)
 
 
 CELLS = 8_000_000
@@ -342,13 +332,13 @@ class Execution(Generic[Executed]):
 
 
 def execute(
-    program: Program,
+    program: ir.Program,
     *,
     interleavings: int = 100,
     seed: int = 0,
     slots: int | None = None,
     keep_input: bool = False,
-) -> Execution[Program]:
+) -> Execution[ir.Program]:
     """Execute a program with distinct values and compare them with what its collective promises.
 
     First its places, waits and connections are checked. Then it is run in place and out of place,
@@ -381,21 +371,18 @@ def execute(
         raise ProblemError(
             f"{interleavings} interleavings with {slots} slots are not run; give 1 or more each"
         )
-    promised = promise(program)
-    if isinstance(promised, Finding):
-        return _wrong(program, [promised], began)
-    found = list(islice(_before_running(program, promised), MOST))
-    if found:
-        return _wrong(program, found, began)
-    kept = sum(
+    promised = examined(program, _before_running)
+    if isinstance(promised, tuple):
+        return Execution(program, promised, seconds=time.perf_counter() - began)
+    held = sum(
         max(each.input, promised.input) + max(each.output, promised.output) + each.scratch
         for each in program.ranks
     )
     steps = (step for _, _, block in program.blocks() for step in block.steps)
-    check_size(program, kept, sum(each.count for each in steps if each.operation != "nop"))
+    check_size(program, held, sum(each.count for each in steps if each.operation != "nop"))
     done: list[Run] = []
-    for in_place in (False, True):
-        if _called(program, in_place=in_place) and not any(run.findings for run in done):
+    for in_place, allowed in ((False, program.out_of_place), (True, program.in_place)):
+        if allowed and not any(run.findings for run in done):
             memory = Memory(program, promised, in_place=in_place)
             run = Run(machine_of(program, memory), memory, promised, slots=slots)
             run.execute(interleavings, seed=seed, keep_input=keep_input)
@@ -403,15 +390,17 @@ def execute(
     return _together(program, done, slots, began)
 
 
-def _wrong(program: Program, findings: Sequence[Finding], began: float) -> Execution[Program]:
-    return Execution(program, tuple(findings), seconds=time.perf_counter() - began)
+def examined(
+    program: Executed, checks: Callable[[Executed, Promise], Iterator[Finding]]
+) -> Promise | tuple[Finding, ...]:
+    """Return what a program must keep, or what is wrong with it before anything runs."""
+    promised = promise(program)
+    if isinstance(promised, Finding):
+        return (promised,)
+    return tuple(islice(checks(program, promised), MOST)) or promised
 
 
-def _called(program: Program, *, in_place: bool) -> bool:
-    return program.in_place if in_place else program.out_of_place
-
-
-def _before_running(program: Program, promised: Promise) -> Iterator[Finding]:
+def _before_running(program: ir.Program, promised: Promise) -> Iterator[Finding]:
     """Yield what is wrong before anything runs; connections only if every step is in place."""
     if not program.in_place and not program.out_of_place:
         yield Finding("call", "it may be called neither in place nor out of place; allow one")
@@ -423,7 +412,7 @@ def _before_running(program: Program, promised: Promise) -> Iterator[Finding]:
         yield from mismatched(program)
 
 
-def check_size(program: Program | PutProgram, kept: int, moved: int) -> None:
+def check_size(program: ir.Program | PutProgram, held: int, moved: int) -> None:
     """Refuse what would not fit into memory.
 
     Raises
@@ -431,16 +420,16 @@ def check_size(program: Program | PutProgram, kept: int, moved: int) -> None:
     ProblemError
         If the buffers and what steps move have more than `CELLS` chunks together.
     """
-    if kept + moved > CELLS:
+    if held + moved > CELLS:
         raise ProblemError(
-            f"program {program.name} has {kept:,} chunks in its buffers and moves {moved:,}; "
+            f"program {program.name} has {held:,} chunks in its buffers and moves {moved:,}; "
             f"at most {CELLS:,} in all are executed, so cut its buffers into fewer"
         )
 
 
 def _together(
-    program: Program, runs: Sequence[Run], slots: int, began: float
-) -> Execution[Program]:
+    program: ir.Program, runs: Sequence[Run], slots: int, began: float
+) -> Execution[ir.Program]:
     """Return what the runs in place and out of place found, each remark once."""
     both = program.in_place and program.out_of_place
     findings = [
@@ -456,8 +445,7 @@ def _together(
         large = full_chunks(program, first.memory, slots=slots)
         remarks += [] if large is None else [large]
     if program.collective == "custom":
-        words = "a custom collective promises nothing to compare with; its orders agree"
-        remarks += [] if findings else [Finding("custom", words)]
+        remarks += [] if findings else [CUSTOM]
     return Execution(
         program,
         tuple(findings[:MOST]),
@@ -465,7 +453,9 @@ def _together(
         interleavings=sum(run.interleavings for run in runs),
         manners=tuple(run.manner for run in runs),
         messages=sum(
-            step.operation in RECEIVES for _, _, block in program.blocks() for step in block.steps
+            step.operation in ir.RECEIVES
+            for _, _, block in program.blocks()
+            for step in block.steps
         ),
         slots_needed=needed,
         deviation=max((run.deviation for run in runs if run.deviation is not None), default=None),

@@ -10,12 +10,10 @@ Of several calls one after the other, a rank begins the next one when all its th
 done and its caller has read the outputs and filled the inputs anew.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 
-from interchange.execution.machine import Action, Effect, Machine, Memory, Thread
+from interchange.execution.machine import Action, Counters, Effect, Machine, Memory, Thread
 from interchange.programs import Slot
 from interchange.programs.one_sided.program import MOVES, Cells, Op, PutProgram
 
@@ -26,26 +24,15 @@ _End = tuple[int, int]
 """Rank and one of its channels or semaphores."""
 
 
-@dataclass
-class _Wires:
+@dataclass(kw_only=True)
+class _Wires(Counters):
     """Counters by what they count, and how far they have been used while blocks are written."""
 
     program: PutProgram
-    counters: list[str] = field(default_factory=list)
-    made: dict[tuple[object, ...], int] = field(default_factory=dict)
     uses: defaultdict[tuple[object, ...], int] = field(default_factory=lambda: defaultdict(int))
     proxies: defaultdict[_End, list[tuple[int, Action]]] = field(
         default_factory=lambda: defaultdict(list)
     )
-
-    def counter(self, name: str, *key: object) -> int:
-        """Return the counter of a key, which is new if there is no key."""
-        if not key or key not in self.made:
-            self.counters.append(name)
-            if not key:
-                return len(self.counters) - 1
-            self.made[key] = len(self.counters) - 1
-        return self.made[key]
 
     def next(self, *key: object) -> int:
         """Return how often this was requested, from 1."""
@@ -66,7 +53,7 @@ class _Wires:
 
 def one_sided_machine(program: PutProgram, memory: Memory, *, calls: int = 1) -> Machine:
     """Return the machine of a program whose checks found nothing, called so often in a row."""
-    wires = _Wires(program)
+    wires = _Wires(program=program)
     lanes: defaultdict[tuple[int, int, str], list[Action]] = defaultdict(list)
     for call in range(calls):
         for rank, each in enumerate(program.ranks):

@@ -13,69 +13,39 @@ Counters only grow, so a machine either finishes in every order of its threads o
 order at the same actions: one walk tells.
 """
 
-from __future__ import annotations
-
 import heapq
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
 from typing import Protocol
 
 import numpy as np
 
-from interchange.execution.checks import Finding, Key, Where, connections
-from interchange.execution.machine import Action, Effect, Machine, Memory, Thread
+from interchange.execution.machine import Action, Counters, Effect, Machine, Memory, Thread
 from interchange.programs import READS, RECEIVES, SENDS, WRITES, Program, Step, ThreadBlock
-
-
-@dataclass
-class _Wires:
-    """Mailboxes and counters, as they are handed out.
-
-    Parameters
-    ----------
-    mailboxes
-        First cell of each message of a connection.
-    sent, taken
-        Counters of messages, by connection.
-    done
-        Counters of steps that others wait for.
-    counters
-        How each is called.
-    """
-
-    mailboxes: dict[Key, list[int]] = field(default_factory=dict)
-    sent: dict[Key, int] = field(default_factory=dict)
-    taken: dict[Key, int] = field(default_factory=dict)
-    done: dict[Where, int] = field(default_factory=dict)
-    counters: list[str] = field(default_factory=list)
-
-    def counter(self, name: str) -> int:
-        """Return a new counter."""
-        self.counters.append(name)
-        return len(self.counters) - 1
+from interchange.programs.checks import Finding, Key, Where, connections
 
 
 def machine_of(program: Program, memory: Memory) -> Machine:
     """Return the machine of a program that `checks` has nothing to say about."""
-    wires, cells = _Wires(), memory.cells
+    mailboxes: dict[Key, list[int]] = {}
+    cells = memory.cells
     for key, each in connections(program).items():
-        src, dst, channel = key
         first = list(accumulate((count for _, count in each.sends), initial=cells))
-        wires.mailboxes[key], cells = first[:-1], first[-1]
-        over = f"over channel {channel}"
-        wires.sent[key] = wires.counter(f"message {{0}} from rank {src} {over}")
-        wires.taken[key] = wires.counter(f"room in the connection to rank {dst} {over}")
-    for rank, _, block in program.blocks():
-        for step in block.steps:
-            if step.after is not None and (rank, *step.after) not in wires.done:
-                other, number = step.after
-                name = f"thread block {other}, step {number}"
-                wires.done[rank, other, number] = wires.counter(name)
+        mailboxes[key], cells = first[:-1], first[-1]
+    wires, awaited = (
+        Counters(),
+        {
+            (rank, *step.after)
+            for rank, _, block in program.blocks()
+            for step in block.steps
+            if step.after is not None
+        },
+    )
     threads = tuple(
-        _Translation(memory, wires, rank, number, block).thread()
+        _Translation(memory, wires, mailboxes, awaited, rank, number, block).thread()
         for rank, number, block in program.blocks()
     )
     return Machine(threads, tuple(wires.counters), cells, memory.cells, memory.name)
@@ -86,7 +56,9 @@ class _Translation:
     """One thread block on its way."""
 
     memory: Memory
-    wires: _Wires
+    wires: Counters
+    mailboxes: Mapping[Key, Sequence[int]]
+    awaited: Collection[Where]
     rank: int
     number: int
     block: ThreadBlock
@@ -106,26 +78,40 @@ class _Translation:
         sent, taken = messages
         out = (self.rank, self.block.send, self.block.channel)
         into = (self.block.receive, self.rank, self.block.channel)
-        guards, room, posts = [], [], []
+        guards, capacity, posts = [], [], []
         cells: dict[str, int] = {}
         if step.after is not None:
-            guards.append((self.wires.done[self.rank, *step.after], 1))
+            guards.append((self._done((self.rank, *step.after)), 1))
         if step.operation in RECEIVES:
-            guards.append((self.wires.sent[into], taken + 1))
-            posts.append(self.wires.taken[into])
-            cells["received"] = self.wires.mailboxes[into][taken]
+            guards.append((self._sent(into), taken + 1))
+            posts.append(self._taken(into))
+            cells["received"] = self.mailboxes[into][taken]
         if step.operation in SENDS:
-            room.append((self.wires.taken[out], sent + 1))
-            posts.append(self.wires.sent[out])
-            cells["sent"] = self.wires.mailboxes[out][sent]
+            capacity.append((self._taken(out), sent + 1))
+            posts.append(self._sent(out))
+            cells["sent"] = self.mailboxes[out][sent]
         if step.src is not None and step.operation in READS:
             cells["src"] = self.memory.cell(self.rank, step.src)
         if step.dst is not None and step.operation in WRITES:
             cells["dst"] = self.memory.cell(self.rank, step.dst)
-        done = self.wires.done.get((self.rank, self.number, number))
-        if done is not None:
-            posts.append(done)
-        return Action(number, tuple(guards), tuple(room), tuple(posts), _effects(step, cells))
+        if (self.rank, self.number, number) in self.awaited:
+            posts.append(self._done((self.rank, self.number, number)))
+        return Action(number, tuple(guards), tuple(capacity), tuple(posts), _effects(step, cells))
+
+    def _sent(self, key: Key) -> int:
+        src, _, channel = key
+        return self.wires.counter(
+            f"message {{0}} from rank {src} over channel {channel}", "sent", key
+        )
+
+    def _taken(self, key: Key) -> int:
+        _, dst, channel = key
+        words = f"room in the connection to rank {dst} over channel {channel}"
+        return self.wires.counter(words, "taken", key)
+
+    def _done(self, where: Where) -> int:
+        _, block, step = where
+        return self.wires.counter(f"thread block {block}, step {step}", "done", where)
 
 
 EFFECTS: Mapping[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
@@ -220,19 +206,21 @@ class LastFirst:
     def __init__(self) -> None:
         self._threads: list[int] = []
         self.push = self._threads.append
-        self.pop = self._threads.pop
+
+    def pop(self) -> int:
+        """Return the last one."""
+        return self._threads.pop()
 
     def __len__(self) -> int:
         return len(self._threads)
 
 
-class AnyOfThem:
+class AnyOfThem(LastFirst):
     """Any thread goes on, each as likely as the other."""
 
     def __init__(self, chance: random.Random) -> None:
-        self._threads: list[int] = []
+        super().__init__()
         self._random = chance.random
-        self.push = self._threads.append
 
     def pop(self) -> int:
         """Return a thread by chance."""
@@ -241,8 +229,26 @@ class AnyOfThem:
         threads[chosen], threads[-1] = threads[-1], threads[chosen]
         return threads.pop()
 
+
+class TurnByTurn:
+    """All that can go on do so once, by their numbers, before any of them does again."""
+
+    def __init__(self) -> None:
+        self._turn: list[int] = []
+        self._next: list[int] = []
+
+    def push(self, thread: int) -> None:
+        """Take a thread for the next turn."""
+        self._next.append(thread)
+
+    def pop(self) -> int:
+        """Return the next of this turn."""
+        if not self._turn:
+            self._turn, self._next = sorted(self._next, reverse=True), []
+        return self._turn.pop()
+
     def __len__(self) -> int:
-        return len(self._threads)
+        return len(self._turn) + len(self._next)
 
 
 class AsFarAsItGoes(AnyOfThem):
@@ -315,7 +321,7 @@ class Walk:
         self.guards = [
             action.guards
             if slots is None
-            else action.guards + tuple((c, n - slots) for c, n in action.room if n > slots)
+            else action.guards + tuple((c, n - slots) for c, n in action.capacity if n > slots)
             for action in machine.actions
         ]
 

@@ -7,15 +7,13 @@ to have come, and for each cell its last write and the reads since (Flanagan, Fr
 PLDI 2009). The clocks have one column for each thread that shares a cell which is written.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from interchange.execution.checks import Finding
 from interchange.execution.machine import Machine
+from interchange.programs.checks import Finding
 
 COLUMNS = 8192
 """Columns that clocks have at most; of more threads, parts of the memory are checked in turn."""

@@ -7,22 +7,7 @@ grow, so whether all threads finish does not depend on who goes first.
 A cell holds one chunk. The first `memory` cells are memory, which any thread may use at any time;
 each cell after them is the mailbox of one message, written once and read after that.
 
-Buffers of all ranks as cells, and what a collective promises of them.
-
-With n ranks and L chunks a loop, in chunks (the layout of NCCL's collectives):
-
-==============  =======  =======  ===============================================
-kind            input    output   chunk of rank r's output
-==============  =======  =======  ===============================================
-all-gather      k = L/n  L        s k + i: chunk i of rank s
-reduce-scatter  L        k = L/n  i: sum of all ranks' chunks r k + i
-all-reduce      L        L        i: sum of all ranks' chunks i
-all-to-all      L        L        s k + i: chunk r k + i of rank s, k = L/n
-broadcast       L        L        i: the root's chunk i; only the root has an input
-reduce          L        L        of the root i: sum of all ranks' chunks i
-gather          k = L/n  L        of the root s k + i: chunk i of rank s
-scatter         L        k = L/n  i: the root's chunk r k + i; only the root has an input
-==============  =======  =======  ===============================================
+Buffers of all ranks as cells.
 
 Distinct values in every input, what the outputs must hold at the end, and what is wrong there.
 
@@ -30,19 +15,16 @@ Exact runs use random 64-bit integers, whose sums wrap around without loss: a su
 contribution or has one twice differs in every element.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from ccl.collective import CollectiveKind
-from interchange.execution.checks import Finding, place
 from interchange.programs import Buffer, Program, Slot
+from interchange.programs.checks import SHORT_INPUT, SHORT_OUTPUT, SUMS, Promise, place
 from interchange.programs.one_sided.program import PutProgram
 
 
@@ -76,7 +58,7 @@ class Action:
     guards
         ``(counter, value)``: waits until the counter has reached the value; who posted it has
         been before.
-    room
+    capacity
         ``(counter, number)``: waits until the counter has reached the number less the slots of a
         connection. How many there are is the runtime's to choose, so nothing is ordered by it.
     posts
@@ -87,7 +69,7 @@ class Action:
 
     step: int
     guards: tuple[tuple[int, int], ...] = ()
-    room: tuple[tuple[int, int], ...] = ()
+    capacity: tuple[tuple[int, int], ...] = ()
     posts: tuple[int, ...] = ()
     effects: tuple[Effect, ...] = ()
 
@@ -174,102 +156,21 @@ class Machine:
             yield effect.target, effect.count, True
 
 
-SHORT_INPUT = frozenset({"all-gather", "gather"})
-SHORT_OUTPUT = frozenset({"reduce-scatter", "scatter"})
-SHARDED = SHORT_INPUT | SHORT_OUTPUT | {"all-to-all"}
-SUMS = frozenset({"reduce-scatter", "all-reduce", "reduce"})
-INPUT_OF_ROOT = frozenset({"broadcast", "scatter"})
-OUTPUT_OF_ROOT = frozenset({"reduce", "gather"})
+@dataclass
+class Counters:
+    """Counters of a machine while it is made, by what they count."""
 
+    counters: list[str] = field(default_factory=list)
+    made: dict[tuple[object, ...], int] = field(default_factory=dict)
 
-@dataclass(frozen=True, slots=True)
-class Promise:
-    """What a collective gives and takes, in chunks a rank.
-
-    Parameters
-    ----------
-    kind
-        Of the collective.
-    ranks, root
-        How many there are, and which is the root.
-    input, output
-        Chunks of a rank's buffers, where it has them.
-    """
-
-    kind: CollectiveKind
-    ranks: int
-    root: int
-    input: int
-    output: int
-
-    @property
-    def shard(self) -> int:
-        """Chunks of one rank's part."""
-        return max(self.input, self.output) // self.ranks
-
-    def has_input(self, rank: int) -> bool:
-        """Whether the rank's input holds anything."""
-        return self.kind not in INPUT_OF_ROOT or rank == self.root
-
-    def has_output(self, rank: int) -> bool:
-        """Whether the rank's output must hold anything at the end."""
-        return self.kind not in OUTPUT_OF_ROOT or rank == self.root
-
-    def sources(self, rank: int, chunk: int) -> list[tuple[int, int]]:
-        """Return the rank and chunk of each input that a chunk of an output is the sum of."""
-        everyone = range(self.ranks)
-        if self.kind in SUMS:
-            own = rank * self.shard + chunk if self.kind == "reduce-scatter" else chunk
-            return [(each, own) for each in everyone]
-        if self.kind == "broadcast":
-            return [(self.root, chunk)]
-        if self.kind == "scatter":
-            return [(self.root, rank * self.shard + chunk)]
-        src, own = divmod(chunk, self.shard)
-        return [(src, rank * self.shard + own if self.kind == "all-to-all" else own)]
-
-
-def promise(program: Program | PutProgram) -> Promise | Finding:
-    """Return what a program must keep, or why there is no telling; None of a custom collective."""
-    ranks, whole, kind = len(program.ranks), program.chunks_per_loop, program.collective
-    if not 0 <= program.root < ranks:
-        words = f"the root is rank {program.root}; ranks go from 0 to {ranks - 1}"
-        return Finding("size", words)
-    if kind == "custom":
-        return Promise(kind, ranks, program.root, program.longest, program.longest)
-    if whole < 1 or (kind in SHARDED and whole % ranks):
-        words = f"{kind} over {ranks} ranks has {whole} chunks a loop; give a multiple of {ranks}"
-        return Finding("size", words)
-    shard = whole // ranks
-    given = shard if kind in SHORT_INPUT else whole
-    taken = shard if kind in SHORT_OUTPUT else whole
-    return Promise(kind, ranks, program.root, given, taken)
-
-
-def wrong_sizes(program: Program | PutProgram, promised: Promise) -> Iterator[Finding]:
-    """Yield the ranks whose buffers are not as long as the collective has them.
-
-    A buffer may have no chunk where the collective gives a rank none, and in place, where it is
-    a part of the other one.
-    """
-    if program.collective == "custom":
-        return
-    for rank, each in enumerate(program.ranks):
-        spare_input = not promised.has_input(rank) or not program.out_of_place
-        spare_output = not promised.has_output(rank) or not program.out_of_place
-        spare_input &= promised.input <= promised.output or not promised.has_input(rank)
-        spare_output &= promised.output <= promised.input or not promised.has_output(rank)
-        for buffer, has, needs, spare in (
-            ("input", each.input, promised.input, spare_input),
-            ("output", each.output, promised.output, spare_output),
-        ):
-            if has != needs and not (spare and has == 0):
-                words = (
-                    f"rank {rank} has {has} chunks of {buffer}; {promised.kind} of "
-                    f"{program.chunks_per_loop} chunks a loop over {promised.ranks} ranks "
-                    f"has {needs}"
-                )
-                yield Finding("size", words, rank)
+    def counter(self, name: str, *key: object) -> int:
+        """Return the counter of a key, which is new if there is no key."""
+        if not key or key not in self.made:
+            self.counters.append(name)
+            if not key:
+                return len(self.counters) - 1
+            self.made[key] = len(self.counters) - 1
+        return self.made[key]
 
 
 class Memory:
@@ -412,15 +313,15 @@ def _values(promised: Promise, memory: Memory, given: np.ndarray, start: np.ndar
             for rank in range(promised.ranks)
             if promised.has_output(rank)
         ]
-        expected = _expected(promised, given).reshape(-1, ELEMENTS)
+        expected = expected_outputs(promised, given).reshape(-1, ELEMENTS)
     places = np.concatenate([np.array(cells, np.int64) for cells in compared])
     return Values(promised, given, start, defined, places, expected)
 
 
-def _expected(promised: Promise, given: Array) -> Array:
-    """Return (ranks with an output, chunks of output, elements), by the table of `memory`."""
+def expected_outputs(promised: Promise, given: Array) -> Array:
+    """Return (ranks with an output, chunks of output, elements), by the table of `checks`."""
     ranks, root, kind = promised.ranks, promised.root, promised.kind
-    shards = (ranks, promised.shard, ELEMENTS)
+    shards = (ranks, promised.shard, given.shape[-1])
     found: Array
     if kind in SUMS:
         exact = np.float64 if given.dtype == np.float32 else given.dtype
@@ -428,14 +329,14 @@ def _expected(promised: Promise, given: Array) -> Array:
         if kind == "reduce-scatter":
             found = total.reshape(shards)
         else:
-            found = np.tile(total, (ranks if kind == "all-reduce" else 1, 1, 1))
+            found = np.broadcast_to(total, (ranks if kind == "all-reduce" else 1, *total.shape))
     elif kind == "all-to-all":
         found = given.reshape(ranks, *shards).swapaxes(0, 1)
     elif kind == "scatter":
         found = given[root].reshape(shards)
     else:
-        gathered = given[root] if kind == "broadcast" else given.reshape(-1, ELEMENTS)
-        found = np.tile(gathered, (1 if kind == "gather" else ranks, 1, 1))
+        gathered = given[root] if kind == "broadcast" else given.reshape(-1, given.shape[-1])
+        found = np.broadcast_to(gathered, (1 if kind == "gather" else ranks, *gathered.shape))
     return found
 
 

@@ -3,20 +3,17 @@
 What is wrong with a program of puts before anything runs: places, channels, semaphores.
 """
 
-from __future__ import annotations
-
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from itertools import islice
 
 from ccl.errors import ProblemError
-from interchange.execution import MOST, Execution, Run, check_size
+from interchange.execution import CUSTOM, MOST, Execution, Run, check_size, examined
 from interchange.execution._one_sided_machine import CALLER, one_sided_machine
 from interchange.execution.blocks import finishing_order
-from interchange.execution.checks import Finding, Where, place
 from interchange.execution.hazards import Hazard, hazards
-from interchange.execution.machine import Machine, Memory, Promise, promise, wrong_sizes
+from interchange.execution.machine import Machine, Memory
+from interchange.programs.checks import Finding, Promise, Where, place, wrong_sizes
 from interchange.programs.one_sided import program as puts
 from interchange.programs.one_sided.program import MOVES, Cells, Op, PutProgram
 
@@ -198,13 +195,13 @@ def _semaphores(program: PutProgram) -> Iterator[Finding]:
 
 def _barriers(program: PutProgram) -> Iterator[Finding]:
     uses: defaultdict[tuple[int, int], Counter[int]] = defaultdict(Counter)
-    asked: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
+    request: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
     for rank, block, _, op in program.ops():
         if op.name == "barrier":
             uses[rank, op.barrier][block] += 1
-            asked[rank, op.barrier].add(op.blocks)
+            request[rank, op.barrier].add(op.blocks)
     for (rank, barrier), blocks in uses.items():
-        wanted = asked[rank, barrier]
+        wanted = request[rank, barrier]
         if wanted != {len(blocks)} or len(set(blocks.values())) > 1:
             listed = ", ".join(f"{number} ({times} times)" for number, times in blocks.items())
             words = (
@@ -261,12 +258,9 @@ def execute_one_sided(
     began = time.perf_counter()
     if interleavings < 1:
         raise ProblemError(f"{interleavings} interleavings are not run; give 1 or more")
-    promised = promise(program)
-    if isinstance(promised, Finding):
-        return Execution(program, (promised,), seconds=time.perf_counter() - began)
-    found = list(islice(_before_running(program, promised), MOST))
-    if found:
-        return Execution(program, tuple(found), seconds=time.perf_counter() - began)
+    promised = examined(program, _before_running)
+    if isinstance(promised, tuple):
+        return Execution(program, promised, seconds=time.perf_counter() - began)
     kept = sum(each.input + each.output + each.scratch for each in program.ranks)
     moves = (op for _, _, _, op in program.ops() if op.name in MOVES)
     check_size(program, kept, sum(cells.count for op in moves for cells in op.dst))
@@ -281,8 +275,7 @@ def execute_one_sided(
         )
         remarks = [*remarks, Finding("cut", words)]
     if program.collective == "custom" and not findings:
-        words = "a custom collective promises nothing to compare with; its orders agree"
-        remarks = [*remarks, Finding("custom", words)]
+        remarks = [*remarks, CUSTOM]
     return Execution(
         program,
         tuple(findings[:MOST]),

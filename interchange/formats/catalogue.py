@@ -1,7 +1,5 @@
 """All formats: found in the rooms beside this module, and the right reader for a file."""
 
-from __future__ import annotations
-
 import pkgutil
 from dataclasses import replace
 from functools import cache
@@ -56,7 +54,7 @@ def _called(name: str, those: tuple[Format, ...], done: str) -> Format:
 
 
 def read_file(
-    path: str, *, asked: Request | None = None, format_name: str | None = None
+    path: str, *, request: Request | None = None, format_name: str | None = None
 ) -> Imported:
     """Read a file of any format.
 
@@ -64,7 +62,7 @@ def read_file(
     ----------
     path
         Of the file.
-    asked
+    request
         What is known beside it; its name is the path.
     format_name
         Name of the reader, or None to recognise it from the content.
@@ -78,19 +76,19 @@ def read_file(
     ProblemError
         If it has the shape of its format and means nothing.
     """
-    beside = replace(asked or Request(), name=path)
+    beside = replace(request or Request(), name=path)
     return read_content(read_bytes(path), beside, format_name=format_name)
 
 
-def read_content(content: bytes, asked: Request, *, format_name: str | None = None) -> Imported:
+def read_content(content: bytes, request: Request, *, format_name: str | None = None) -> Imported:
     """Read content; errors as `read_file`."""
     if format_name is not None:
-        return reader(format_name).read(content, asked)
+        return reader(format_name).read(content, request)
     fitting = recognised(content)
     if fitting is None:
         titles = ", ".join(each.title for each in readers())
-        raise FormatError(f"{asked.name} is of no format that is read here; there are {titles}")
-    return fitting.read(content, asked)
+        raise FormatError(f"{request.name} is of no format that is read here; there are {titles}")
+    return fitting.read(content, request)
 
 
 def recognised(content: bytes) -> Reader | None:

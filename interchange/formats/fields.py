@@ -3,18 +3,20 @@
 Numbers of files are exact decimals, so that what is written is read back bit by bit.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeVar
 
 from ccl.errors import FormatError
 from ccl.serialization.quantity import parse_size
-from ccl.topology import ABILITIES, Device, Link
+from ccl.serialization.text import decode_json
+from ccl.text import count
+from ccl.topology import ABILITIES, Device, Link, Topology, device
 from interchange.formats.format import Question, Request
+
+Shape = TypeVar("Shape")
 
 _LONGEST = 60
 """Characters of a number; more digits than a double has are no use."""
@@ -30,7 +32,7 @@ MOST_BANDWIDTH = 1e6
 """GB/s that a setting may say of a link."""
 
 
-def choice(asked: Request, key: str, among: Iterable[str], usual: str = "") -> str:
+def choice(request: Request, key: str, among: Iterable[str], usual: str = "") -> str:
     """Return a setting that is one of some words, or what is usual.
 
     Raises
@@ -38,13 +40,13 @@ def choice(asked: Request, key: str, among: Iterable[str], usual: str = "") -> s
     FormatError
         If it is not one of them.
     """
-    word = asked.settings.get(key, "").strip() or usual
+    word = request.settings.get(key, "").strip() or usual
     if word and word not in among:
         raise FormatError(f"the setting {key} is {short(word)}; it may be {', '.join(among)}")
     return word
 
 
-def answer(asked: Request, key: str, *, choices: Mapping[str, str], doubt: str) -> str:
+def answer(request: Request, key: str, *, choices: Mapping[str, str], doubt: str) -> str:
     """Return the setting called `key`, or ask for it; errors as `choice`.
 
     Raises
@@ -52,19 +54,19 @@ def answer(asked: Request, key: str, *, choices: Mapping[str, str], doubt: str) 
     Question
         If it is not said, with what is in `doubt`.
     """
-    word = choice(asked, key, choices)
+    word = choice(request, key, choices)
     if not word:
         raise Question(doubt, key=key, choices=choices)
     return word
 
 
-def yes(asked: Request, key: str) -> bool:
+def yes(request: Request, key: str) -> bool:
     """Say whether the setting called `key` is true; errors as `choice`."""
-    return choice(asked, key, ("true", "false")) == "true"
+    return choice(request, key, ("true", "false")) == "true"
 
 
 def number(
-    asked: Request, key: str, usual: float, *, most: float, unit: str = "", zero: bool = False
+    request: Request, key: str, usual: float, *, most: float, unit: str = "", zero: bool = False
 ) -> float:
     """Return a setting that is a positive number, or what is usual; `zero` where 0 is one as well.
 
@@ -73,7 +75,7 @@ def number(
     FormatError
         If it is no number above 0 and at most `most`.
     """
-    word = asked.settings.get(key, "").strip()
+    word = request.settings.get(key, "").strip()
     if not word:
         return usual
     try:
@@ -86,18 +88,18 @@ def number(
     return value
 
 
-def bandwidth(asked: Request, key: str, *, usual: float) -> float:
+def bandwidth(request: Request, key: str, *, usual: float) -> float:
     """Return a setting in GB/s, or what is usual; errors as `number`."""
-    return number(asked, key, usual, most=MOST_BANDWIDTH, unit="GB/s")
+    return number(request, key, usual, most=MOST_BANDWIDTH, unit="GB/s")
 
 
-def whole(asked: Request, key: str, usual: int, *, most: int) -> int:
+def whole(request: Request, key: str, usual: int, *, most: int) -> int:
     """Return a setting that is a whole number from 1 on, or what is usual; errors as `counted`."""
-    word = asked.settings.get(key, "").strip()
+    word = request.settings.get(key, "").strip()
     return counted(word, f"the setting {key}", least=1, most=most) if word else usual
 
 
-def nbytes(asked: Request, key: str, usual: float) -> float:
+def nbytes(request: Request, key: str, usual: float) -> float:
     """Return a setting that is a size such as ``1MB``, in bytes, or what is usual.
 
     Raises
@@ -105,7 +107,7 @@ def nbytes(asked: Request, key: str, usual: float) -> float:
     FormatError
         If it is no size.
     """
-    word = asked.settings.get(key)
+    word = request.settings.get(key)
     if word is None:
         return usual
     size = parse_size(word)
@@ -201,6 +203,41 @@ def some(what: Sequence[object], *, most: int = 4) -> str:
     """Name the first of many for a sentence."""
     more = f" and {len(what) - most:,} more" if len(what) > most else ""
     return ", ".join(map(str, what[:most])) + more
+
+
+def head_of(content: bytes | str, shape: type[Shape]) -> Shape | None:
+    """Return what JSON text has of a shape, None if it is not of it."""
+    try:
+        found: Shape = decode_json(content, shape)
+    except FormatError:
+        return None
+    return found
+
+
+def text_in(content: bytes, *, most: int) -> str:
+    """Return the text of a network.
+
+    Raises
+    ------
+    FormatError
+        If it has more than `most` bytes, or is not UTF-8.
+    """
+    if len(content) > most:
+        raise FormatError(f"it has {len(content):,} bytes; a network is read up to {most:,} bytes")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise FormatError("it is not UTF-8 text; save it as UTF-8") from None
+
+
+def lost_details(topology: Topology) -> list[str]:
+    """Say what a network loses that is written with bandwidths and latencies alone."""
+    lost = []
+    if any(each != device(each.kind, each.name, host=each.host) for each in topology.devices):
+        lost.append("limits of buffers, and what switches copy or reduce")
+    if any(link.medium or link.count > 1 for link in topology.links):
+        lost.append("what links are made of and how many parallel ones they stand for")
+    return lost + ([count(len(topology.limits), "shared limit")] if topology.limits else [])
 
 
 def device_fields(each: Device) -> dict[str, Any]:

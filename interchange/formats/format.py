@@ -30,14 +30,14 @@ class Overlay:
     ----------
     title
         What they are: ``NCCL ring, 2 channels at 20 GB/s inside``.
-    ways
+    paths
         Names of the devices along each way, in order.
     labels
         A word for each way.
     """
 
     title: str
-    ways: tuple[tuple[str, ...], ...]
+    paths: tuple[tuple[str, ...], ...]
     labels: tuple[str, ...]
 
     def check(self, topology: Topology) -> None:
@@ -48,8 +48,8 @@ class Overlay:
         ProblemError
             If it names a device that is not there.
         """
-        for way, label in zip(self.ways, self.labels, strict=True):
-            for name in way:
+        for path, label in zip(self.paths, self.labels, strict=True):
+            for name in path:
                 if name not in topology.index:
                     raise ProblemError(
                         f"{label} of {self.title} goes over {name}, which {topology} does not have"
@@ -135,6 +135,11 @@ class Request:
     topology: Topology | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def stem(self) -> str:
+        """The name of the file without its folder and endings, or empty."""
+        return self.name.rpartition("/")[2].partition(".")[0].strip()
+
 
 @dataclass(frozen=True)
 class Imported:
@@ -190,7 +195,7 @@ class Reader:
     parse: Callable[[bytes, Request], Imported]
     settings: Mapping[str, str] = field(default_factory=dict)
 
-    def read(self, content: bytes, asked: Request) -> Imported:
+    def read(self, content: bytes, request: Request) -> Imported:
         """Read content.
 
         Raises
@@ -199,21 +204,23 @@ class Reader:
             As of `parse`, beginning with the name of the file; a broken plan is a `FormatError`.
         """
         try:
-            return self.parse(content, asked)
+            return self.parse(content, request)
         except Question as question:
-            named = _named(asked, question)
+            named = _named(request, question)
             raise Question(named, key=question.key, choices=question.choices) from None
         except (FormatError, ProblemError) as error:
-            raise type(error)(_named(asked, error)) from None
+            raise type(error)(_named(request, error)) from None
         except ScheduleError as error:
-            raise FormatError(f"{asked.name}: its plan breaks a rule: {error}") from None
+            raise FormatError(f"{request.name}: its plan breaks a rule: {error}") from None
 
 
-def _named(asked: Request, error: Exception) -> str:
+def _named(request: Request, error: Exception) -> str:
     """Begin a sentence with the name of the file, and cut what an endless name in it makes long."""
-    told = str(error).removeprefix(f"{asked.name}: ")
+    told = str(error).removeprefix(f"{request.name}: ")
     half = LONGEST // 2
-    return f"{asked.name}: {told if len(told) <= LONGEST else f'{told[:half]} ... {told[-half:]}'}"
+    return (
+        f"{request.name}: {told if len(told) <= LONGEST else f'{told[:half]} ... {told[-half:]}'}"
+    )
 
 
 @dataclass(frozen=True)
@@ -270,8 +277,12 @@ class Writer:
     options: type = NoOptions
 
     def write(self, content: Document, options: object) -> Written:
-        """Write a document; errors as of `make`."""
-        return self.make(content) if self.options is NoOptions else self.make(content, options)
+        """Write a document; errors as of `make`, where a problem has none a `FormatError`."""
+        chosen = () if self.options is NoOptions else (options,)
+        try:
+            return self.make(content, *chosen)
+        except ProblemError as error:
+            raise FormatError(str(error)) from None
 
 
 def one_file(text: str | bytes, *, ending: str, lost: tuple[str, ...] = ()) -> Written:

@@ -5,8 +5,6 @@ are joined with: a PCIe switch of GPUs 0 and 1 is the same in both, whatever it 
 links between the same ends the first description's stay; what only the second has is added.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
@@ -15,6 +13,7 @@ from ccl.serialization.conditions import Document, document
 from ccl.text import count
 from ccl.topology import Device, Link, SharedLimit, Topology
 from interchange.formats.format import Remarks, Report
+from interchange.formats.machines._pcie_tree import components
 
 LEAVES = frozenset({"gpu", "nic"})
 """Kinds that hang on a tree with one link, so that a second one of its medium is the same again."""
@@ -233,24 +232,10 @@ class _Merging(Remarks):
 
     def drop_cut_off(self, cut: set[str]) -> None:
         """Leave out what lost a link and is joined with nothing of the first any more."""
-        near: dict[str, set[str]] = {name: set() for name in self.added}
-        for link in self.links:
-            for name, other in (link.ends, link.ends[::-1]):
-                if name in near:
-                    near[name].add(other)
-        seen: set[str] = set()
-        dropped: set[str] = set()
-        for start in sorted(self.added & cut):
-            if start in seen:
-                continue
-            group, waiting = {start}, [start]
-            while waiting:
-                fresh = near.get(waiting.pop(), set()) - group
-                group |= fresh
-                waiting += [each for each in fresh if each in near]
-            seen |= group
-            if group <= self.added:
-                dropped |= group
+        ends = [link.ends for link in self.links if self.added & {*link.ends}]
+        groups = components(sorted(self.added.union(*ends)), ends)
+        alone = (group for group in groups if self.added.issuperset(group))
+        dropped = {name for group in alone if cut.intersection(group) for name in group}
         if dropped:
             self.added -= dropped
             self.links = [each for each in self.links if not dropped & {each.src, each.dst}]

@@ -25,8 +25,6 @@ Source of the semantics: the public executors of MSCCL (microsoft/msccl, src/inc
 the interpreter beside it).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Generic, Literal, TypeVar, get_args

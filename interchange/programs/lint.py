@@ -5,33 +5,22 @@ in src/graph/topo.cc), Azure/msccl-executor-nccl and ROCm/rccl (src/include/mscc
 src/misc/msccl/msccl_parser.cc). A parser keeps the elements of its own rank alone: the <algo>,
 every <gpu>, and the thread blocks and steps of its own <gpu>; so they are counted here.
 
-How much each executor takes, and what a complaint is.
+How much each executor takes.
 
 What an executor will not take of the steps of a thread block.
 """
 
-from __future__ import annotations
-
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from itertools import chain
+from functools import partial
 from typing import Literal
 
 from ccl.collective import CollectiveKind
 from ccl.errors import ProblemError
-from interchange.programs import (
-    READS,
-    RECEIVES,
-    SENDS,
-    WRITES,
-    Program,
-    RankProgram,
-    Slot,
-    Step,
-    ThreadBlock,
-)
+from interchange import programs as ir
+from interchange.programs.checks import Finding, mismatched, misplaced, promise
 
 Executor = Literal["msccl", "azure", "rccl"]
 """microsoft/msccl, Azure/msccl-executor-nccl and ROCm/rccl."""
@@ -115,31 +104,10 @@ EXECUTORS: dict[Executor, Limits] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Complaint:
-    """One thing that an executor will not take, or may not.
-
-    Parameters
-    ----------
-    text
-        A sentence: where, what, the value, the limit and what to do.
-    severe
-        Whether the executor refuses it or goes wrong, rather than perhaps.
-    rank, block, step
-        Where it is, as far as it is anywhere.
-    """
-
-    text: str
-    severe: bool = True
-    rank: int | None = None
-    block: int | None = None
-    step: int | None = None
-
-    def __str__(self) -> str:
-        return self.text
+_limit = partial(Finding, "limit")
 
 
-def check_blocks(program: Program, rank: int, limits: Limits) -> Iterator[Complaint]:
+def check_blocks(program: ir.Program, rank: int, limits: Limits) -> Iterator[Finding]:
     """Yield what is wrong with the thread blocks of a rank."""
     blocks = program.ranks[rank].blocks
     awaited = {step.after for block in blocks for step in block.steps}
@@ -150,8 +118,8 @@ def check_blocks(program: Program, rank: int, limits: Limits) -> Iterator[Compla
 
 
 def _block(
-    program: Program, place: tuple[int, int], block: ThreadBlock, *, limits: Limits
-) -> Iterator[Complaint]:
+    program: ir.Program, place: tuple[int, int], block: ir.ThreadBlock, *, limits: Limits
+) -> Iterator[Finding]:
     rank, number = place
     where = f"rank {rank}, thread block {number}"
     if len(block.steps) > limits.steps:
@@ -159,57 +127,30 @@ def _block(
             f"{where} has {len(block.steps)} steps and {limits.title} takes {limits.steps}; use "
             "more channels or fewer chunks"
         )
-        yield Complaint(text, rank=rank, block=number)
+        yield _limit(text, rank=rank, block=number)
     if not 0 <= block.channel < limits.channels:
         text = (
             f"{where} is on channel {block.channel} and {limits.title} has channels 0 to "
             f"{limits.channels - 1}; use fewer"
         )
-        yield Complaint(text, rank=rank, block=number)
-    for peer, verb in ((block.send, "sends to"), (block.receive, "receives from")):
-        if peer == rank or not -1 <= peer < len(program.ranks):
-            other = "itself" if peer == rank else f"rank {peer}, which is not there"
-            yield Complaint(f"{where} {verb} {other}; name another rank", rank=rank, block=number)
+        yield _limit(text, rank=rank, block=number)
     for turn, step in enumerate(block.steps):
-        for told in (*_step(program, place, block, step=step), *_waits(program, place, turn)):
+        for told in (*_step(step), *_waits(program, place, turn)):
             text = f"{where}, step {turn} ({step.operation}) {told}"
-            yield Complaint(text, rank=rank, block=number, step=turn)
+            yield _limit(text, rank=rank, block=number, step=turn)
     yield from _nops(place, block)
 
 
-def _step(
-    program: Program, place: tuple[int, int], block: ThreadBlock, *, step: Step
-) -> Iterator[str]:
-    """Yield what is wrong with one step by itself."""
-    if step.operation in SENDS and block.send == -1:
-        yield "sends, and its thread block has nobody to send to; name a rank"
-    if step.operation in RECEIVES and block.receive == -1:
-        yield "receives, and its thread block has nobody to receive from; name a rank"
-    if step.operation != "nop" and not 1 <= step.count <= COUNT:
+def _step(step: ir.Step) -> Iterator[str]:
+    """Yield what is too much of one step by itself."""
+    if step.operation != "nop" and step.count > COUNT:
         yield f"moves {step.count} chunks; executors take 1 to {COUNT}; split it"
-    for slot, used, name in (
-        (step.src, step.operation in READS, "source"),
-        (step.dst, step.operation in WRITES, "destination"),
-    ):
-        if used:
-            yield from _slot(program.ranks[place[0]], slot, name=name, count=step.count)
+    for slot, used in ((step.src, ir.READS), (step.dst, ir.WRITES)):
+        if slot is not None and step.operation in used and slot.index > OFFSET:
+            yield f"uses chunk {slot.index} and executors count up to {OFFSET}; use fewer chunks"
 
 
-def _slot(rank: RankProgram, slot: Slot | None, *, name: str, count: int) -> Iterator[str]:
-    if slot is None:
-        yield f"has no {name}; give one"
-        return
-    size = {"input": rank.input, "output": rank.output, "scratch": rank.scratch}[slot.buffer]
-    if slot.index < 0 or slot.index + count > size:
-        yield (
-            f"uses the chunks {slot.index} to {slot.index + count - 1} of the {slot.buffer} and "
-            f"there are {size}; stay below"
-        )
-    if slot.index > OFFSET:
-        yield f"uses chunk {slot.index} and executors count up to {OFFSET}; use fewer chunks"
-
-
-def _waits(program: Program, place: tuple[int, int], turn: int) -> Iterator[str]:
+def _waits(program: ir.Program, place: tuple[int, int], turn: int) -> Iterator[str]:
     """Yield what is wrong with what a step waits for."""
     rank, number = place
     blocks = program.ranks[rank].blocks
@@ -219,8 +160,8 @@ def _waits(program: Program, place: tuple[int, int], turn: int) -> Iterator[str]
     block, step = after
     what = f"waits for step {step} of thread block {block}"
     if not (0 <= block < len(blocks) and 0 <= step < len(blocks[block].steps)):
-        yield f"{what}, which is not there; name one that is"
-    elif block == number and step >= turn:
+        return  # `checks` says so
+    if block == number and step >= turn:
         yield f"{what}, its own and no earlier; name an earlier one"
     elif blocks[block].steps[step].operation == "nop":
         yield f"{what}, a nop, which executors never call done; name the step after it"
@@ -228,7 +169,7 @@ def _waits(program: Program, place: tuple[int, int], turn: int) -> Iterator[str]
         yield f"{what}, and executors know those up to {AWAITED_BLOCK} there; use fewer"
 
 
-def _nops(place: tuple[int, int], block: ThreadBlock) -> Iterator[Complaint]:
+def _nops(place: tuple[int, int], block: ir.ThreadBlock) -> Iterator[Finding]:
     """Yield where a chain of nops is none: executors give its waits to the step after it."""
     rank, number = place
     waiting = False
@@ -238,30 +179,30 @@ def _nops(place: tuple[int, int], block: ThreadBlock) -> Iterator[Complaint]:
             waiting = True
             if step.after is None:
                 text = f"{where} is a nop that waits for nothing, which executors do not count"
-                yield Complaint(f"{text}; take it out", rank=rank, block=number, step=turn)
+                yield _limit(f"{text}; take it out", rank=rank, block=number, step=turn)
             continue
         if waiting and step.after is None:
             text = (
                 f"{where} follows a nop and waits for nothing itself, which executors refuse; let "
                 "it wait for what the last nop waits for"
             )
-            yield Complaint(text, rank=rank, block=number, step=turn)
+            yield _limit(text, rank=rank, block=number, step=turn)
         waiting = False
     if waiting:
         text = f"rank {rank}, thread block {number} ends with a nop, which executors leave out"
-        yield Complaint(f"{text}; take it out", severe=False, rank=rank, block=number)
+        yield _limit(f"{text}; take it out", severe=False, rank=rank, block=number)
 
 
 def _fusions(
-    place: tuple[int, int], block: ThreadBlock, ends: Collection[int]
-) -> Iterator[Complaint]:
+    place: tuple[int, int], block: ir.ThreadBlock, ends: Collection[int]
+) -> Iterator[Finding]:
     """Yield where reductions that executors do at once are too many or not alike.
 
     As the parsers do it: a reduction into the same place, from the same buffer and waiting for
     nothing, joins the one before it, unless a step waits for that one (it is in `ends`).
     """
     rank, number = place
-    before: Step | None = None
+    before: ir.Step | None = None
     run = 0
     for turn, step in enumerate(block.steps):
         if step.operation == "nop":
@@ -274,14 +215,14 @@ def _fusions(
                 f"{where} adds {step.count} chunks where the step before it adds {before.count}, "
                 "and executors do both at once with one count; let it wait for something"
             )
-            yield Complaint(text, rank=rank, block=number, step=turn)
+            yield _limit(text, rank=rank, block=number, step=turn)
         if joins and run == FUSION + 1:
             text = f"{where} is the {run}th in a row into one chunk and executors take {FUSION}"
-            yield Complaint(text, severe=False, rank=rank, block=number, step=turn)
+            yield _limit(text, severe=False, rank=rank, block=number, step=turn)
         before = None if turn in ends else step
 
 
-def _joins(before: Step | None, step: Step) -> bool:
+def _joins(before: ir.Step | None, step: ir.Step) -> bool:
     """Say whether a reduction joins the step before it."""
     if before is None or before.operation != "re" or step.operation != "re":
         return False
@@ -289,25 +230,16 @@ def _joins(before: Step | None, step: Step) -> bool:
     return bool(same) and before.dst == step.dst and step.after is None
 
 
-__all__ = ["EXECUTORS", "Complaint", "Executor", "Limits", "lint", "shards"]
+__all__ = ["EXECUTORS", "Executor", "Limits", "lint"]
 
 MOST_ALIKE = 3
-"""Complaints of one kind that are listed one by one; of the others there is the number."""
+"""Findings of one kind that are listed one by one; of the others there is the number."""
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.,:+ ()-]*")
 """Names that survive parsers which know nothing of escapes."""
 
-_SHARDED: dict[CollectiveKind, tuple[bool, bool]] = {
-    "all-gather": (False, True),
-    "gather": (False, True),
-    "reduce-scatter": (True, False),
-    "scatter": (True, False),
-    "all-to-all": (True, True),
-}
-"""Whether the input and the output have a shard for each rank."""
 
-
-def lint(program: Program, executor: Executor = "msccl") -> tuple[Complaint, ...]:
+def lint(program: ir.Program, executor: Executor = "msccl") -> tuple[Finding, ...]:
     """Return what an executor would refuse or do wrong, errors first.
 
     Raises
@@ -323,26 +255,15 @@ def lint(program: Program, executor: Executor = "msccl") -> tuple[Complaint, ...
         list(_chunks(program, executor)),
         *(list(_rank(program, rank, limits)) for rank in range(len(program.ranks))),
         *(list(check_blocks(program, rank, limits)) for rank in range(len(program.ranks))),
-        list(_pairs(program)),
+        [*misplaced(program), *mismatched(program)],
     ]
     flat = [complaint for some in found for complaint in some]
     return tuple(_told(sorted(flat, key=lambda each: not each.severe)))
 
 
-def shards(kind: CollectiveKind, ranks: int) -> tuple[int, int] | None:
-    """Return how many shards the input and the output of a collective have; 1 is no shards.
-
-    None for a custom collective, whose buffers are its own matter.
-    """
-    if kind == "custom":
-        return None
-    first, second = _SHARDED.get(kind, (False, False))
-    return ranks if first else 1, ranks if second else 1
-
-
-def _told(complaints: list[Complaint]) -> Iterator[Complaint]:
+def _told(complaints: list[Finding]) -> Iterator[Finding]:
     """Yield the first few of those that differ in numbers alone, and how many more there are."""
-    kinds = [re.sub(r"\d+", "#", each.text) for each in complaints]
+    kinds = [re.sub(r"\d+", "#", each.sentence) for each in complaints]
     many = Counter(kinds)
     seen: Counter[str] = Counter()
     for each, kind in zip(complaints, kinds, strict=True):
@@ -351,87 +272,87 @@ def _told(complaints: list[Complaint]) -> Iterator[Complaint]:
             yield each
         elif seen[kind] == MOST_ALIKE + 1:
             more = many[kind] - seen[kind]
-            yield replace(each, text=f"{each.text} (and {more} more alike)") if more else each
+            yield (
+                replace(each, sentence=f"{each.sentence} (and {more} more alike)") if more else each
+            )
 
 
-def _about(program: Program, executor: Executor, limits: Limits) -> Iterator[Complaint]:
+def _about(program: ir.Program, executor: Executor, limits: Limits) -> Iterator[Finding]:
     """Yield what is wrong with what a program says of itself."""
     if len(program.name) > NAME:
-        yield Complaint(f"the name has {len(program.name)} characters and {NAME} fit; shorten it")
+        yield _limit(f"the name has {len(program.name)} characters and {NAME} fit; shorten it")
     if not _PLAIN.fullmatch(program.name):
         text = "the name has quotes, brackets or other signs that the parsers misread"
-        yield Complaint(f"{text}; use letters, digits and - . _")
+        yield _limit(f"{text}; use letters, digits and - . _")
     if program.channels > limits.channels:
         text = f"the program has {program.channels} channels and {limits.title} {limits.channels}"
-        yield Complaint(f"{text}; use fewer")
+        yield _limit(f"{text}; use fewer")
     if program.collective not in limits.collectives:
         known = ", ".join(sorted(limits.collectives))
-        yield Complaint(f"{limits.title} knows no {program.collective}; it knows {known}")
+        yield _limit(f"{limits.title} knows no {program.collective}; it knows {known}")
     if not 0 <= program.smallest <= program.largest:
         text = f"it is for {program.smallest} to {program.largest} bytes, which is no size"
-        yield Complaint(f"{text}; give the smallest first")
+        yield _limit(f"{text}; give the smallest first")
     if program.largest == 0 and executor == "msccl":
         text = "it is for 0 bytes at most, and microsoft/msccl chooses it never"
-        yield Complaint(f"{text}; give the largest size", severe=False)
+        yield _limit(f"{text}; give the largest size", severe=False)
     yield from _places(program, executor)
 
 
-def _places(program: Program, executor: Executor) -> Iterator[Complaint]:
+def _places(program: ir.Program, executor: Executor) -> Iterator[Finding]:
     if not program.in_place and not program.out_of_place:
-        yield Complaint("it is neither for calls in place nor out of place; choose one or both")
+        yield _limit("it is neither for calls in place nor out of place; choose one or both")
     if program.in_place and program.collective == "all-to-all":
         text = "an all-to-all has no call in place"
-        yield Complaint(f"{text}; make it out of place", severe=not program.out_of_place)
+        yield _limit(f"{text}; make it out of place", severe=not program.out_of_place)
     if program.in_place and program.out_of_place and executor == "msccl":
         text = "microsoft/msccl reads inplace alone and may leave calls out of place to others"
-        yield Complaint(f"{text}; write a second file that is not in place", severe=False)
+        yield _limit(f"{text}; write a second file that is not in place", severe=False)
 
 
-def _chunks(program: Program, executor: Executor) -> Iterator[Complaint]:
+def _chunks(program: ir.Program, executor: Executor) -> Iterator[Finding]:
     """Yield where buffers do not have the sizes that executors reckon with."""
     ranks, loop = len(program.ranks), program.chunks_per_loop
     if loop < 1:
-        yield Complaint(f"it has {loop} chunks per loop; give 1 or more")
+        yield _limit(f"it has {loop} chunks per loop; give 1 or more")
         return
-    parts = shards(program.collective, ranks)
-    if parts is None:
+    promised = promise(program)
+    if isinstance(promised, Finding):
+        yield promised
         return
-    if loop % max(parts):
-        text = f"{loop} chunks per loop are no whole number for each of {ranks} ranks"
-        yield Complaint(f"{text}; give a multiple of {ranks}")
+    if program.collective == "custom":
         return
     if program.collective in ("gather", "scatter") and executor != "msccl":
         text = (
             f"of a {program.collective} the executor takes a chunk as 1 of {loop} of one rank's "
             f"part, {ranks} times too small"
         )
-        yield Complaint(f"{text}; use another collective")
-    most = max(parts)
+        yield _limit(f"{text}; use another collective")
     for number, rank in enumerate(program.ranks):
-        for name, size, part in (
-            ("i_chunks", rank.input, parts[0]),
-            ("o_chunks", rank.output, parts[1]),
+        for name, size, right in (
+            ("i_chunks", rank.input, promised.input),
+            ("o_chunks", rank.output, promised.output),
         ):
-            right = loop * part // most
             if size not in (0, right):
                 text = (
                     f"rank {number} has {name} {size} and {loop} chunks per loop of a "
                     f"{program.collective} make {right}"
                 )
-                yield Complaint(f"{text}; give {right} or 0", executor == "msccl", rank=number)
+                severe = executor == "msccl"
+                yield _limit(f"{text}; give {right} or 0", severe=severe, rank=number)
 
 
-def _rank(program: Program, number: int, limits: Limits) -> Iterator[Complaint]:
+def _rank(program: ir.Program, number: int, limits: Limits) -> Iterator[Finding]:
     """Yield where a rank has too much."""
     rank = program.ranks[number]
     if min(rank.input, rank.output, rank.scratch) < 0:
-        yield Complaint(f"rank {number} has a buffer of less than 0 chunks", rank=number)
+        yield _limit(f"rank {number} has a buffer of less than 0 chunks", rank=number)
     if len(rank.blocks) > limits.blocks:
         text = (
             f"rank {number} has {len(rank.blocks)} thread blocks and {limits.title} takes "
             f"{limits.blocks}; use fewer channels"
         )
-        yield Complaint(text, rank=number)
+        yield _limit(text, rank=number)
     yield from _per_channel(number, rank)
     steps = [len(block.steps) for block in rank.blocks]
     elements = 1 + len(program.ranks) + len(steps) + sum(steps)
@@ -440,14 +361,14 @@ def _rank(program: Program, number: int, limits: Limits) -> Iterator[Complaint]:
             f"rank {number} has {elements} elements of XML to read and parsers keep {ELEMENTS}; "
             "use fewer chunks"
         )
-        yield Complaint(text, rank=number)
+        yield _limit(text, rank=number)
     longest = max((len(program.ranks), len(steps), *steps))
     if longest > CHILDREN:
         text = f"rank {number} has {longest} elements in one and parsers keep {CHILDREN}"
-        yield Complaint(f"{text}; use fewer", rank=number)
+        yield _limit(f"{text}; use fewer", rank=number)
 
 
-def _per_channel(number: int, rank: RankProgram) -> Iterator[Complaint]:
+def _per_channel(number: int, rank: ir.RankProgram) -> Iterator[Finding]:
     for verb, ends in (
         ("send", [block.channel for block in rank.blocks if block.send >= 0]),
         ("receive", [block.channel for block in rank.blocks if block.receive >= 0]),
@@ -458,41 +379,4 @@ def _per_channel(number: int, rank: RankProgram) -> Iterator[Complaint]:
                     f"rank {number} has {many} thread blocks that {verb} on channel {channel} and "
                     f"executors take {BLOCKS_PER_CHANNEL}; use more channels"
                 )
-                yield Complaint(text, rank=number)
-
-
-def _pairs(program: Program) -> Iterator[Complaint]:
-    """Yield where sends and receives of a connection do not match."""
-    ends: defaultdict[tuple[int, int, int], tuple[list[list[int]], list[list[int]]]]
-    ends = defaultdict(lambda: ([], []))
-    for rank, _, block in program.blocks():
-        sent, received = _counts(block)
-        if sent:
-            ends[rank, block.send, block.channel][0].append(sent)
-        if received:
-            ends[block.receive, rank, block.channel][1].append(received)
-    for (src, dst, channel), (senders, receivers) in sorted(ends.items()):
-        where = f"from rank {src} to rank {dst} on channel {channel}"
-        for verb, blocks in (("send", senders), ("receive", receivers)):
-            if len(blocks) > 1:
-                text = f"{where} {len(blocks)} thread blocks {verb}; make it one, or use channels"
-                yield Complaint(text, rank=src if verb == "send" else dst)
-        yield from _matched(where, list(chain(*senders)), list(chain(*receivers)))
-
-
-def _counts(block: ThreadBlock) -> tuple[list[int], list[int]]:
-    """Return the chunks of all that a thread block sends, and of all that it receives."""
-    sent = [step.count for step in block.steps if step.operation in SENDS]
-    received = [step.count for step in block.steps if step.operation in RECEIVES]
-    return sent, received
-
-
-def _matched(where: str, sent: list[int], received: list[int]) -> Iterator[Complaint]:
-    if len(sent) != len(received):
-        text = f"{where} there are {len(sent)} sends and {len(received)} receives"
-        yield Complaint(f"{text}; each send needs its receive")
-    for turn, (one, other) in enumerate(zip(sent, received, strict=False)):
-        if one != other:
-            text = f"{where} send {turn} has {one} chunks and is received as {other}"
-            yield Complaint(f"{text}; make them equal")
-            return
+                yield _limit(text, rank=number)

@@ -1,7 +1,5 @@
 """Programs run for real, one process per rank over loopback: start, meeting and outcome."""
 
-from __future__ import annotations
-
 import multiprocessing
 import time
 from collections.abc import Sequence

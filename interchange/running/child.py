@@ -34,7 +34,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from ccl.errors import ProblemError
-from interchange.programs import Program, Slot, Step, ThreadBlock
+from interchange.execution.blocks import EFFECTS
+from interchange.execution.machine import expected_outputs
+from interchange.programs import READS, RECEIVES, SENDS, WRITES, Program, Slot, Step, ThreadBlock
+from interchange.programs.checks import Finding, Promise, promise
 
 LOOPBACK = "127.0.0.1"
 
@@ -241,9 +244,6 @@ class Gloo:
         self._group.destroy_process_group()
 
 
-DType = np.dtype[Any]
-
-
 @dataclass(frozen=True)
 class Buffers:
     """Arrays of a rank; in place, the shorter of input and output is a part of the other.
@@ -267,12 +267,13 @@ class Buffers:
         return {"input": self.input, "output": self.output, "scratch": self.scratch}
 
 
-def buffers_of(
-    program: Program, rank: int, *, dtype: DType, elements: int, in_place: bool, seed: int
-) -> Buffers:
-    """Return the buffers of a rank; what is not given holds numbers that nobody sent."""
-    own = program.ranks[rank]
-    given = _given(program, rank, dtype=dtype, elements=elements, seed=seed)
+def buffers_of(program: Program, rank: int, given: Array, *, in_place: bool) -> Buffers:
+    """Return the buffers of a rank; what is not given holds numbers that nobody sent.
+
+    `given` has shape (chunks of the input, elements).
+    """
+    own, (_, elements), dtype = program.ranks[rank], given.shape, given.dtype
+    given = given[: own.input].reshape(-1)
     scratch = np.full(own.scratch * elements, -77, dtype=dtype)
     if not in_place:
         output = np.full(own.output * elements, -55, dtype=dtype)
@@ -289,40 +290,24 @@ def buffers_of(
     return Buffers(given.copy(), part(own.input), part(own.output), scratch)
 
 
-def expected(
-    program: Program, rank: int, *, dtype: DType, elements: int, seed: int
-) -> Array | None:
+def expected(promised: Promise, rank: int, given: Array) -> Array | None:
     """Return what the output must be by the definition of the collective; None if anything may.
 
-    Sums are made in the next wider type, rank after rank.
+    `given` has shape (ranks, chunks of the input, elements).
     """
-    ranks = range(len(program.ranks))
-    inputs = [_given(program, each, dtype=dtype, elements=elements, seed=seed) for each in ranks]
-    size = program.ranks[rank].output * elements
-    kind, mine = program.collective, slice(rank * size, (rank + 1) * size)
-    if kind in ("reduce", "gather") and rank != program.root:
+    if promised.kind == "custom" or not promised.has_output(rank):
         return None
-    if kind in ("all-gather", "gather"):
-        return np.concatenate(inputs)
-    if kind == "broadcast":
-        return inputs[program.root]
-    if kind == "scatter":
-        return inputs[program.root][mine]
-    if kind == "all-to-all":
-        shard = size // len(inputs)
-        return np.concatenate([each[rank * shard : (rank + 1) * shard] for each in inputs])
-    wide = np.float64 if dtype.kind == "f" else np.int64
-    total = np.sum([each.astype(wide) for each in inputs], axis=0)
-    return np.asarray(total[mine] if kind == "reduce-scatter" else total).astype(dtype)
+    outputs = expected_outputs(promised, given)
+    return np.asarray(outputs[rank if len(outputs) > 1 else 0].reshape(-1)).astype(given.dtype)
 
 
-def _given(program: Program, rank: int, *, dtype: DType, elements: int, seed: int) -> Array:
-    """Return the input of a rank: whole numbers that sums of them hold exactly, or real ones."""
-    chance = np.random.default_rng([seed, rank])
-    size = program.ranks[rank].input * elements
-    if dtype.kind == "f":
-        return chance.uniform(1.0, 2.0, size).astype(dtype)
-    return chance.integers(0, 1_000_000, size).astype(dtype)
+def inputs_of(promised: Promise, job: Job) -> Array:
+    """Return the inputs of all ranks: whole numbers that their sums hold exactly, or real ones."""
+    chance = np.random.default_rng(job.seed)
+    shape = promised.ranks, promised.input, job.elements
+    if job.dtype == "float32":
+        return chance.uniform(1.0, 2.0, shape).astype(job.dtype)
+    return chance.integers(0, 1_000_000, shape).astype(job.dtype)
 
 
 @dataclass(frozen=True)
@@ -426,9 +411,11 @@ def _wires(order: Order) -> Wires:
 
 
 def _run(job: Job, rank: int, wires: Wires) -> Outcome:
-    program, dtype, elements = job.program, np.dtype(job.dtype), job.elements
-    how: dict[str, Any] = {"dtype": dtype, "elements": elements, "seed": job.seed}
-    buffers = buffers_of(program, rank, in_place=job.in_place, **how)
+    program, elements, promised = job.program, job.elements, promise(job.program)
+    if isinstance(promised, Finding):
+        return Outcome(rank, fault=promised.sentence)
+    given = inputs_of(promised, job)
+    buffers = buffers_of(program, rank, given[rank], in_place=job.in_place)
     size = program.ranks[rank].output * elements
     wires.begin()
     own = wires.own(program.collective, buffers.given, size, program.root)
@@ -437,7 +424,7 @@ def _run(job: Job, rank: int, wires: Wires) -> Outcome:
     seconds = time.perf_counter() - began
     if fault:
         return Outcome(rank, fault=fault)
-    goal = expected(program, rank, **how)
+    goal = expected(promised, rank, given)
     if goal is None:  # a rank whose output nobody defines
         return Outcome(rank, seconds=seconds)
     return Outcome(
@@ -515,29 +502,22 @@ class _Blocks:
 
     def _do(self, block: ThreadBlock, step: Step) -> None:
         """Do a step as `interchange.programs` defines it."""
-        name = step.operation
-        if name == "nop":
-            return
-        size = step.count * self._elements
-        came: Array = np.empty(0)
-        if name in ("r", "rcs", "rrs", "rrc", "rrcs"):
-            came = np.empty(size, dtype=self._buffers.output.dtype)
-            self._wires.receive(block.receive, block.channel, came)
-        result = self._result(name, step, came)
-        if name in ("s", "rcs", "rrs", "rrcs"):
-            self._wires.send(block.send, block.channel, result)
-        if name not in ("s", "rrs"):
-            self._at(step.dst, size)[:] = result
-
-    def _result(self, name: str, step: Step, came: Array) -> Array:
-        size = step.count * self._elements
-        if name in ("s", "cpy"):
-            return self._at(step.src, size)
-        if name == "re":
-            return np.asarray(self._at(step.dst, size) + self._at(step.src, size))
-        if name in ("rrs", "rrc", "rrcs"):
-            return np.asarray(came + self._at(step.src, size))
-        return came
+        operation, size = step.operation, step.count * self._elements
+        held: dict[str, Array] = {
+            place: np.empty(size, dtype=self._buffers.output.dtype)
+            for place, used in (("received", RECEIVES), ("sent", SENDS))
+            if operation in used
+        }
+        if operation in RECEIVES:
+            self._wires.receive(block.receive, block.channel, held["received"])
+        for place, slot, used in (("src", step.src, READS), ("dst", step.dst, WRITES)):
+            if operation in used:
+                held[place] = self._at(slot, size)
+        for target, sources in EFFECTS[operation]:
+            first, *others = (held[each] for each in sources)
+            held[target][:] = sum(others, start=first)
+        if operation in SENDS:
+            self._wires.send(block.send, block.channel, held["sent"])
 
     def _at(self, slot: Slot | None, size: int) -> Array:
         """Return the cells of a slot."""

@@ -153,7 +153,7 @@ def test_it_goes_grey_comes_back_after_a_reload_and_is_exported(designer: Page) 
     page = designer
     run(page)
     page.get_by_label("Chunks per shard").fill("2")
-    expect(page.locator("#compare-stale")).to_contain_text("what is asked has changed")
+    expect(page.locator("#compare-stale")).to_contain_text("the request has changed")
     expect(page.locator("#compare-found")).to_have_class(re.compile("ds-cmp-old"))
     page.get_by_label("Chunks per shard").fill("")
     expect(page.locator("#compare-stale")).to_be_empty()

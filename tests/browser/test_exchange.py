@@ -98,6 +98,7 @@ def test_a_machine_is_dropped_asked_about_solved_exported_and_opened_again(desig
     page.get_by_text("More formats...").click()
     page.get_by_label("Search formats").fill("msccl xml")
     expect(page.locator(".ds-exp-entry")).to_have_count(1)
+    expect(page.locator(".ds-exp-entry")).to_be_enabled(timeout=SLOW)
     page.locator(".ds-exp-entry").click()
     with page.expect_download() as caught:
         press(page, "Download")

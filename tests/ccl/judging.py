@@ -6,7 +6,7 @@ import pytest
 
 from ccl.collective import Chunk, custom
 from ccl.errors import ScheduleError
-from ccl.plans import Schedule
+from ccl.plans import Schedule, Send
 from ccl.problem import Problem
 from ccl.simulate import simulate
 from ccl.verify import verify, verify_timeline
@@ -37,6 +37,17 @@ def send_many(topology, count, src=0, dst=1, *, size=MB):
     """Several chunks from a rank to another."""
     chunk = Chunk(size, (src,), (dst,))
     return Problem(topology, custom(len(topology.ranks), [chunk] * count))
+
+
+def named(epoch, src, dst, *ranks, via=(), chunk=0):
+    """Return a send of contributions of ranks."""
+    return Send(epoch, chunk, src, dst, via, terms=frozenset(ranks))
+
+
+def summed(topology, holders, destinations, *, size=MB):
+    """Return the problem of one sum."""
+    chunk = Chunk(size, tuple(holders), tuple(destinations), reduced=True)
+    return Problem(topology, custom(len(topology.ranks), [chunk]))
 
 
 def replay(problem, plan, *, chunks=None):

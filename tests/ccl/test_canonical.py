@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from benchmarks.shuffled import shuffled
 from ccl.collective import COLLECTIVES, Chunk, custom, make_collective
 from ccl.errors import ProblemError
 from ccl.problem import Problem, Window
@@ -17,8 +18,9 @@ from ccl.symmetry.canonical import canonical
 from ccl.topology import Link, SharedLimit, Topology, device
 from ccl.verify import verify
 from formulations import solve
-from formulations.campaigns.catalog.relabelling import Relabelling, shuffled
+from formulations.campaigns.catalog.relabelling import Relabelling
 from gallery import open_cluster
+from tests.ccl.undirected import on_a_line
 
 CLUSTERS = [
     "ring",
@@ -265,3 +267,15 @@ def test_a_hundred_devices_take_less_than_20_ms(name):
 
     assert len(topology.devices) >= 97
     assert min(took) < 0.02
+
+
+def test_the_terms_of_a_plan_move_with_its_ranks():
+    """A line read from its other end."""
+    problem, plan = on_a_line()
+    turned = Relabelling(problem, problem, np.array([2, 1, 0]))
+    moved = turned.plan(plan)
+
+    verify(problem, moved)
+    assert moved.sends[0].src == "g2"
+    assert moved.sends[0].terms == {2}
+    assert turned.inverse.plan(moved) == plan

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
@@ -25,8 +26,10 @@ from ccl.serialization.conditions import (
     write_document,
 )
 from ccl.serialization.text import COLUMNS, laid_out, write_text
+from ccl.serialization.topoloom import plan_from_json, plan_to_json
 from tests.ccl.clusters import ring
 from tests.ccl.documents import documents, solved
+from tests.ccl.undirected import on_a_line
 
 quick = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 SCHEMA = json.loads(SCHEMA_FILE.read_text("utf-8"))
@@ -288,3 +291,34 @@ def test_the_decoder_reports_places_in_the_way_that_is_taken_apart():
     """`text` reads the byte from this message; another one would lose the place."""
     with pytest.raises(msgspec.DecodeError, match=r"^JSON is malformed: .* \(byte 5\)$"):
         msgspec.json.decode(b'{"a" 1}')
+
+
+def test_terms_are_written_where_sends_have_some():
+    problem, plan = on_a_line()
+    made = document(problem, plan=plan)
+    value = document_to_json(made)
+
+    assert value["plan"]["terms"][:4] == [[0], [2], [1, 2], [0, 1]]
+    assert parse_document(document_text(made)) == made
+    jsonschema.validate(value, SCHEMA)
+    mixed = replace(plan, sends=(replace(plan.sends[0], terms=None), *plan.sends[1:]))
+    assert plan_to_json(mixed)["terms"][0] is None
+    assert plan_from_json(plan_to_json(mixed)) == mixed
+    plain = replace(plan, sends=tuple(replace(each, terms=None) for each in plan.sends))
+    assert "terms" not in plan_to_json(plain)
+
+
+@pytest.mark.parametrize(
+    ("terms", "says"),
+    [
+        ([[0]], "plan, at terms: 1 for 12 sends; give each its ranks, or null"),
+        ([[0, 0], *[None] * 11], r"plan, at terms\[0\]: \[0, 0\] has a rank twice"),
+        ([[], *[None] * 11], "has terms of no rank"),
+        ([[-1], *[None] * 11], "terms"),
+        ([[2**30], *[None] * 11], "terms"),
+    ],
+)
+def test_terms_that_fit_no_sends_are_refused(terms, says):
+    value = plan_to_json(on_a_line()[1]) | {"terms": terms}
+    with pytest.raises(CclError, match=says):
+        plan_from_json(value)

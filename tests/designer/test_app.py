@@ -59,7 +59,7 @@ def test_a_callback_answers(app):
 
 def test_a_bug_is_logged_and_shown_and_the_application_stays_up(app, caplog, monkeypatch):
     with monkeypatch.context() as broken, caplog.at_level(logging.ERROR, logger="designer.app"):
-        broken.setattr("designer.views.draw.edits.link_type", lambda _name: {}["where it runs"])
+        broken.setattr("designer.shell.ui.link_type", lambda _name: {}["where it runs"])
         answer = ask(app, f"{ids.CANVAS}.link_preset", [(ids.LINK_TYPE, "value", "edr")])
     assert answer.status_code in {200, 204}
     assert "is a bug in Topoloom" in answer.get_data(as_text=True)

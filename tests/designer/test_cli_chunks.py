@@ -9,7 +9,7 @@ import pytest
 
 from ccl.errors import LimitReached
 from ccl.serialization.conditions import document, read_document, write_document
-from designer.cli import main, solve
+from designer.cli import main, request, solve
 from tests.ccl.documents import solved
 
 LINE = ("line:gpus=3,bandwidth=50,alpha=0.5", "--collective", "broadcast", "--size", "1MB")
@@ -114,7 +114,7 @@ def test_an_interrupt_ends_the_numbers_and_keeps_what_is_there(run, monkeypatch)
     monkeypatch.setattr(solve, "followed", followed)
     code, out, err = run(*LINE, "--formulation", "list", "--chunks", "1,2,4", "--json")
 
-    assert code == solve.INTERRUPTED
+    assert code == request.INTERRUPTED
     assert len(asked) == 2
     assert json.loads(out)["makespan_us"] == pytest.approx(31)
     assert "interrupted; this is the best schedule found so far" in err

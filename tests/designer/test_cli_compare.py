@@ -12,7 +12,7 @@ from ccl.collective import make_collective
 from ccl.problem import Problem
 from ccl.serialization.conditions import document, write_document
 from designer.cli import compare as comparing
-from designer.cli import main
+from designer.cli import main, request
 from formulations.analyses import comparison
 from formulations.analyses.comparison import Comparison, compare, comparison_from_json
 from formulations.analyses.comparison.table import question
@@ -197,6 +197,6 @@ def test_an_interrupt_keeps_the_rows_that_are_there(run, monkeypatch):
     code, out, err = run("star:gpus=4", "--formulations", "direct,ring", "--json")
     rows = json.loads(out)["rows"]
 
-    assert code == comparing.INTERRUPTED
+    assert code == request.INTERRUPTED
     assert 1 <= len(rows) < 12
     assert f"interrupted; {len(rows)} of 12 rows are there" in err

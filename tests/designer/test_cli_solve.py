@@ -66,7 +66,8 @@ def run(capsys, tmp_path, monkeypatch):
 def test_every_formulation_answers_with_one_json_object(run, name):
     """Each on a collective of its own, on four GPUs joined all to all or on its own cluster."""
     kinds = next(each.collectives for each in available() if each.name == name)
-    kind = next(each for each in ("all-to-all", "all-gather", "broadcast") if each in kinds)
+    plain = ("all-to-all", "all-gather", "broadcast", "all-reduce")
+    kind = next(each for each in plain if each in kinds)
     cluster = ELSEWHERE.get(name, "full-mesh:gpus=4")
     code, out, err = run(
         cluster, "--formulation", name, "--collective", kind, "--size", "1MB", "--json"

@@ -170,8 +170,8 @@ def test_a_comparison_is_old_when_drawing_or_question_change(drawn, asked):
     assert changed_since(asked, drawn, REQUEST) == ""
     assert changed_since(asked, {**drawn, "name": "other"}, {**REQUEST, "size": "9GB"}) == ""
     assert changed_since(asked, drawn, {**REQUEST, "root": 2}) == ""
-    assert changed_since(asked, drawn, {**REQUEST, "chunks": 2}) == "what is asked"
-    assert changed_since(asked, drawn, {**REQUEST, "collective": "all-reduce"}) == "what is asked"
+    assert changed_since(asked, drawn, {**REQUEST, "chunks": 2}) == "the request"
+    assert changed_since(asked, drawn, {**REQUEST, "collective": "all-reduce"}) == "the request"
     faster = [{**each, "bandwidth": 51.0} for each in drawn["links"]]
     assert changed_since(asked, {**drawn, "links": faster}, REQUEST) == "the drawing"
     assert changed_since(asked, {**drawn, "links": [{"src": 1}]}, REQUEST) == "the drawing"

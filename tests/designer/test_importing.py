@@ -131,17 +131,17 @@ def test_channels_of_nccl_are_drawn_over_the_cluster():
     dgx = open_cluster("dgx-1v")
     drawing = files.drawing_of(dgx)
     taken = asked("nccl_channels.xml", act="take", drawing=drawing)
-    ways, overlay = taken["ways"], sample("nccl_channels.xml", topology=dgx).imported.overlay
-    assert taken["layer"] == "ways"
-    marks, _ = overlays.chosen_marks(ways, overlays.EVERY)
+    paths, overlay = taken["paths"], sample("nccl_channels.xml", topology=dgx).imported.overlay
+    assert taken["layer"] == "paths"
+    marks, _ = overlays.chosen_marks(paths, overlays.EVERY)
     assert [each["label"] for each in marks["groups"]] == list(overlay.labels)
-    one, told = overlays.chosen_marks(ways, "1")
+    one, told = overlays.chosen_marks(paths, "1")
     links = one["groups"][0]["links"]
-    assert [src for src, _ in links] + [links[-1][1]] == list(overlay.ways[1])
-    assert told == " → ".join(overlay.ways[1])
+    assert [src for src, _ in links] + [links[-1][1]] == list(overlay.paths[1])
+    assert told == " → ".join(overlay.paths[1])
     assert all(dgx.link_index.get((src, dst)) is not None for src, dst in links)
-    assert overlays.fits(ways, drawing["topology"])
-    assert not overlays.fits(ways, {"devices": drawing["topology"]["devices"][1:]})
+    assert overlays.fits(paths, drawing["topology"])
+    assert not overlays.fits(paths, {"devices": drawing["topology"]["devices"][1:]})
 
 
 def test_what_only_another_description_has_is_added_to_the_drawing():

@@ -8,7 +8,7 @@ import pytest
 
 from ccl.errors import CclError
 from ccl.serialization.topoloom import topology_to_json
-from designer.shell.markup import LINK_TYPES, link_type
+from designer.shell import ui
 from designer.shell.request import read_request, same_question
 from designer.views.draw import clusters, table
 from designer.views.draw.inspector import inspector
@@ -180,10 +180,10 @@ def test_options_become_a_form_and_only_changes_are_kept():
 
 
 def test_link_types_are_drawn_thicker_the_faster_they_are():
-    ordered = sorted(LINK_TYPES, key=lambda each: each.bandwidth)
+    ordered = sorted(ui.LINK_TYPES, key=lambda each: each.bandwidth)
     widths = [each.width for each in ordered]
     assert widths == sorted(widths)
-    assert link_type("edr").preset() == {
+    assert ui.link_type("edr").preset() == {
         "bandwidth": 12.5,
         "alpha": 1.3,
         "medium": "InfiniBand EDR",

@@ -134,7 +134,7 @@ def test_a_bound_without_a_witness_is_no_button(result):
             "whole_chunks": False,
         }
     ]
-    panel = results.bounds_panel(solver, makespan=10.0, shown=None)
+    panel = results.bounds_panel(solver, makespan=10.0, chosen=None)
     assert type(panel.children[0]).__name__ == "Div"
     assert "the model on its grid" in texts(panel)
 
@@ -218,7 +218,7 @@ def test_the_bound_of_whole_chunks_stands_second_and_by_its_name(result):
     words = re.sub(r"\s+", " ", texts(panel))
     assert "8 pieces per shard" in words
     assert "For whole chunks of 1 MB: ≥ 40 µs , 2.5 % above." in words
-    listed = texts(results.bounds_panel([every, whole], makespan=41.0, shown=0))
+    listed = texts(results.bounds_panel([every, whole], makespan=41.0, chosen=0))
     places = [listed.index(each) for each in ("30 µs", "Only for plans that send these", "40 µs")]
     assert places == sorted(places)
 

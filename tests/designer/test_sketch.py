@@ -51,7 +51,6 @@ def sketched(monkeypatch):
         options=Options,
         refuses=ring.refuses,
         run=run,
-        mathematics="",
     )
     known = (*formulations.available(), made)
     for module in (registry, formulations):

@@ -77,24 +77,24 @@ def test_the_best_of_each_question_is_shown_first(rows):
 
 
 def test_a_choice_leaves_what_it_names(rows):
-    assert len(chosen(rows, Choice(shown="all"))) == 16
-    assert len(chosen(rows, Choice(shown="plans"))) == 12
-    assert {row.formulation for row in chosen(rows, Choice(shown="none"))} == {"ring"}
-    some = chosen(rows, Choice(shown="all", collectives=("all-to-all",), words="LIST"))
+    assert len(chosen(rows, Choice(visible="all"))) == 16
+    assert len(chosen(rows, Choice(visible="plans"))) == 12
+    assert {row.formulation for row in chosen(rows, Choice(visible="none"))} == {"ring"}
+    some = chosen(rows, Choice(visible="all", collectives=("all-to-all",), words="LIST"))
     assert {(row.collective, row.formulation) for row in some} == {("all-to-all", "list")}
 
 
 def test_rows_without_a_value_come_last_whichever_way_is_sorted(rows):
     for down in (False, True):
         found = [
-            row.makespan for row in chosen(rows, Choice(shown="all", by="makespan", down=down))
+            row.makespan for row in chosen(rows, Choice(visible="all", by="makespan", down=down))
         ]
         known = [each for each in found if each is not None]
         assert found == sorted(known, reverse=down) + [None] * 4
 
 
 def test_what_the_page_should_not_say_is_left_out():
-    assert read_choice({"shown": "?", "by": "__class__", "clusters": None}) == Choice()
+    assert read_choice({"visible": "?", "by": "__class__", "clusters": None}) == Choice()
 
 
 def test_a_line_is_a_collective_on_a_cluster(rows):

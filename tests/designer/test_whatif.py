@@ -137,9 +137,9 @@ def test_the_picture_of_a_large_cluster_is_drawn_once(monkeypatch):
     drawing, today = opened("ndv2:hosts=2")
     values = {"bandwidth": {EDR: 25.0}}
     for shown, redrawn in ((None, True), (24, True), (16, False)):
-        now = answering.answer(drawing, ASKED, today, values, shown=shown)
+        now = answering.answer(drawing, ASKED, today, values, chosen=shown)
         assert (now["drawing"] is not None) is redrawn
-    assert answering.answer(drawing, ASKED, today, {}, shown=16)["drawing"] is not None
+    assert answering.answer(drawing, ASKED, today, {}, chosen=16)["drawing"] is not None
 
 
 def test_every_row_of_the_form_has_a_slider_and_a_number():

@@ -3,17 +3,22 @@
 import random
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from ccl.collective import make_collective
 from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.topology import Device, Link, Topology, device
+from formulations import solve
 from formulations.bounds import quick_bounds
-from formulations.bounds.cuts import Network
-from formulations.bounds.totals import total_bounds
+from formulations.bounds.cuts import Network, total_bounds
+from formulations.bounds.prices import spanning_bounds
 from formulations.engines.fluid_lp.plain import solve_plain
+from formulations.engines.tree_columns.search import best_trees
+from gallery import open_cluster
 from tests.formulations.engines.fluid_lp.clusters import ask, rails
+from tests.formulations.random_problems import draw
 
 
 def uneven(gpus: int, up: float, down: float, *, copies: bool = False) -> Topology:
@@ -108,3 +113,40 @@ def test_no_exact_optimum_is_below_the_bounds(kind):
         )
         compared += 1
     assert compared >= 8
+
+
+@pytest.mark.parametrize(
+    "cluster", ["random:gpus=10,seed=2", "ndv2:hosts=2", "mi250", "amd-te-ccl", "dgx-1v"]
+)
+def test_no_all_reduce_has_a_higher_rate_than_the_best_trees_on_duplex_links(cluster):
+    """Twice the minimum spanning tree under their prices is what they take."""
+    topology = open_cluster(cluster)
+    problem = Problem(topology, make_collective("all-reduce", len(topology.ranks), 1e8))
+    trees = best_trees(problem, seconds=20)
+    assert trees.proved
+    found = spanning_bounds(problem, trees.each_price, proved=0.0)
+    assert found[0].steady
+    assert found[0].makespan == pytest.approx(float(trees.time), rel=1e-8)
+
+
+def test_whatever_the_prices_spanning_trees_prove_no_more_than_plans_take():
+    """Of clusters drawn by chance, those whose all-reduce can be planned."""
+    checked = 0
+    for seed in range(40):
+        chance, drawn = random.Random(seed), draw(seed)
+        if drawn is None:
+            continue
+        topology = drawn.topology
+        try:
+            problem = Problem(topology, make_collective("all-reduce", len(topology.ranks), 1e5))
+            plan = solve(problem, "list", options={"passes": 4})
+        except ProblemError:
+            continue
+        proved = max(each.makespan for each in quick_bounds(problem))
+        many = len(topology.links) + len(topology.limits)
+        for _ in range(10):
+            prices = np.array([chance.choice([0.0, 1.0, chance.random()]) for _ in range(many)])
+            for each in spanning_bounds(problem, prices, proved=proved):
+                assert each.makespan <= plan.makespan * (1 + 1e-9)
+                checked += 1
+    assert checked > 50

@@ -38,7 +38,7 @@ from formulations.analyses.comparison import (
 from formulations.analyses.comparison import child as cells
 from formulations.analyses.comparison.jobs import ComparisonJob
 from formulations.analyses.comparison.table import question, sharing
-from formulations.bounds import lower_bounds
+from formulations.bounds import flow_bounds, lower_bounds
 from formulations.core.registry import formulation
 from gallery import open_cluster
 from tests.ccl.clusters import line, star
@@ -150,17 +150,17 @@ def test_a_bug_is_not_taken_for_a_refusal(problem, monkeypatch):
 
 def test_bounds_are_proved_once_for_all_methods(problem, monkeypatch):
     """For one size: those for chunks in parts, which are the common ones, and for whole ones."""
-    asked = []
+    proved = []
 
-    def counted(problem, *, whole_chunks):
-        asked.append((problem.collective.size, whole_chunks))
-        return lower_bounds(problem, whole_chunks=whole_chunks)
+    def counted(problem, *, known):
+        proved.append((problem.collective.size, any(each.whole_chunks for each in known)))
+        return flow_bounds(problem, known=known)
 
     monkeypatch.setattr(cells, "warm_up", lambda *_: None)
-    monkeypatch.setattr("formulations.bounds.lower_bounds", counted)
+    monkeypatch.setattr("formulations.bounds.flow_bounds", counted)
     compare(problem, ("ring", "direct", "list"), sizes=(1e3, 1e6))
 
-    assert sorted(asked) == [(1e3, False), (1e3, True), (1e6, False), (1e6, True)]
+    assert sorted(proved) == [(1e3, False), (1e3, True), (1e6, False), (1e6, True)]
 
 
 def test_news_tell_every_row_as_soon_as_it_is_there(problem):
@@ -602,7 +602,7 @@ def test_a_plan_that_breaks_a_rule_costs_one_cell(problem, monkeypatch):
             value["plan"]["sends"].pop()
         return result_from_json(value)
 
-    monkeypatch.setattr(jobs, "result_from_json", told)
+    monkeypatch.setattr(jobs.topoloom, "result_from_json", told)
     found = job.result()
 
     assert found.rows[0].result is None

@@ -50,7 +50,8 @@ def _loaded():
 
 def a_kind_of(name: str) -> str:
     """Return a kind that a formulation takes."""
-    kinds = ("all-to-all",) if name in OF_PAIRS else ("all-gather", "broadcast", "all-to-all")
+    spread = ("all-gather", "broadcast", "all-to-all", "all-reduce")
+    kinds = ("all-to-all",) if name in OF_PAIRS else spread
     return next(kind for kind in kinds if kind in formulation(name).collectives)
 
 

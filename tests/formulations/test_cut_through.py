@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ccl.collective import Chunk, all_gather, all_reduce, all_to_all, custom, reduce_scatter
-from ccl.errors import Infeasible, ScheduleError
+from ccl.errors import Infeasible, ProblemError, ScheduleError
 from ccl.plans import Schedule, Send
 from ccl.problem import Problem
 from ccl.simulate import simulate
@@ -20,6 +20,7 @@ from formulations.engines.epoch_grid.epochs import EpochGrid, durations
 from formulations.engines.epoch_grid.plans import demand, schedule
 from formulations.engines.reverse_time import backwards, parts
 from formulations.engines.te_ccl.greedy import greedy
+from tests.ccl.undirected import on_a_line
 
 MB = 1e6
 
@@ -197,3 +198,9 @@ def test_greedy_plans_over_hyper_edges_obey(seed):
                 check(turned, backwards(part, plan))
             else:
                 check(part, plan)
+
+
+def test_a_plan_that_names_terms_has_no_reversal():
+    problem, plan = on_a_line()
+    with pytest.raises(ProblemError, match="has no reversal in time; reverse one that adds up no"):
+        backwards(problem, plan)

@@ -150,6 +150,25 @@ def test_whatever_was_imported_before_every_solver_solves(imports):
     assert done.returncode == 0, done.stderr
 
 
+def test_cvxpy_is_loaded_without_statistics_and_has_its_entropies_all_the_same():
+    """`scipy.stats` takes as long to load as the rest of CVXPY, and its functions come when called.
+
+    The entropy of (1/2, 1/2) is ln 2.
+    """
+    code = """
+        import math, sys
+        from formulations.solvers import cp
+        cp.Variable()
+        assert "scipy.stats" not in sys.modules
+        entropy = sys.modules["cvxpy.atoms.quantum_rel_entr"].entropy
+        assert math.isclose(entropy([0.5, 0.5]), math.log(2))
+        from scipy.stats import norm
+    """
+    done = run_code(code)
+
+    assert done.returncode == 0, done.stderr
+
+
 def test_highs_that_is_shut_out_says_why():
     code = """
         import ortools.sat.python.cp_model
@@ -198,7 +217,8 @@ def test_a_solver_that_dies_is_reported():
     (child,) = [
         each
         for each in psutil.Process().children()
-        if "formulations.engines.cp_sat.worker" in " ".join(each.cmdline())
+        if each.status() != psutil.STATUS_ZOMBIE
+        and "formulations.engines.cp_sat.worker" in " ".join(each.cmdline())
     ]
     os.kill(child.pid, signal.SIGKILL)
 

@@ -14,7 +14,7 @@ from ccl.collective import make_collective
 from ccl.errors import Infeasible, ProblemError, SolveError
 from ccl.problem import Problem
 from ccl.result import Stop
-from formulations import solve, start
+from formulations import begun_ahead, solve, start
 from gallery import open_cluster
 
 
@@ -122,6 +122,22 @@ def test_the_solver_dies_with_its_parent():
     parent.stdout.close()
 
     assert gone(pid, within=1.0)
+
+
+def test_a_process_that_was_begun_ahead_solves_the_first_problem(small):
+    with begun_ahead("formulations"):
+        (ahead,) = {each.pid for each in psutil.Process().children()}
+        first, second = start(small, "ring"), start(small, "ring")
+
+    assert first.pid == ahead != second.pid
+    assert first.result().makespan == second.result().makespan
+
+
+def test_a_process_that_was_begun_for_nothing_ends_with_the_block():
+    with begun_ahead("formulations"):
+        (ahead,) = {each.pid for each in psutil.Process().children()}
+
+    assert gone(ahead, within=1)
 
 
 def test_what_a_solver_prints_is_no_answer():

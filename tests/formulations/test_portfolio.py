@@ -247,6 +247,20 @@ def test_a_gap_that_is_reached_ends_it():
     assert result.found_by == "list"
 
 
+def test_trees_of_the_best_rate_near_the_bound_need_no_other_process(monkeypatch):
+    """On two NDv2 the first trees have the best rate, and 0.14 % more than the bound in makespan:
+    16 GPUs send 500 kB over a link of 12.5 GB/s in 40 µs, and latencies take 2.7 µs more."""
+    monkeypatch.delattr("formulations.solving.auto.Aside")
+
+    result = solve(asked("ndv2:hosts=2", "all-gather", 1 * MB))
+
+    assert result.found_by == "orbit-trees"
+    assert result.status is Status.THROUGHPUT
+    assert result.stop is Stop.RATE
+    assert result.bound.makespan == pytest.approx(42.7)
+    assert result.makespan < 42.76
+
+
 @pytest.mark.alone
 def test_a_time_limit_is_kept_with_the_best_plan():
     """AMD's box has no useful symmetry, and no quick method meets its bound."""

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import os
+import pkgutil
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
+from importlib import import_module
 from pathlib import Path
+from types import FunctionType
 
 import numpy as np
 import pytest
 
-from ccl.collective import all_gather, all_reduce
+from ccl.collective import all_gather, all_reduce, all_to_all
 from ccl.problem import Problem
 from formulations import solve, start
+from formulations.analyses.best_rate import optimum
 from formulations.bounds import initial_bounds
 from formulations.core import preparing
 from formulations.core.preparing import PREPARING, clock, compiling, interpreted, listening
 from formulations.core.registry import formulation
 from formulations.core.run import Run
+from formulations.engines import kernels
 from formulations.engines.kernels import arborescence, arrays, dispatch
 from formulations.jobs.child import Watch
 from formulations.solving.auto import first_plan
@@ -32,11 +38,18 @@ def cold(monkeypatch):
     monkeypatch.setattr(preparing, "_stamp", lambda: Path("/nowhere"))
     monkeypatch.setattr(preparing, "prepare_searches", lambda: None)
     monkeypatch.setattr(preparing, "at_work", lambda: False)
+    for each in pkgutil.iter_modules(kernels.__path__):
+        for value in vars(import_module(f"{kernels.__name__}.{each.name}")).values():
+            if isinstance(value, FunctionType) and hasattr(value, "compiled"):
+                # What this process has called compiled it would call so again.
+                place = value.__code__.co_freevars.index("called")
+                monkeypatch.setattr(value.__closure__[place], "cell_contents", None)
 
 
-def run_of(problem, **given):
-    bounds = initial_bounds(problem, quick=True, whole_chunks=True)
-    return Run(problem=problem, formulation="auto", options={}, bounds=bounds, **given)
+def run_of(problem, *, whole=True, **given):
+    bounds = initial_bounds(problem, quick=True, whole_chunks=whole)
+    given |= {"formulation": "auto", "options": {}, "whole": whole}
+    return Run(problem=problem, bounds=bounds, **given)
 
 
 def test_the_clock_stands_still_while_something_is_compiled():
@@ -178,14 +191,56 @@ def test_the_first_solve_after_an_installation(tmp_path, monkeypatch, record_pro
     assert time.perf_counter() - begun < 10
 
 
-def test_a_small_problem_is_searched_while_the_searches_are_compiled(cold, monkeypatch):
-    """List scheduling and trees as they are written take seconds for 16 GPUs; nothing waits."""
+class Waits(Exception):
+    """Something waits for the compiler."""
+
+
+@pytest.mark.usefixtures("cold")
+@pytest.mark.parametrize(
+    ("cluster", "most", "finer"), [("ndv2:hosts=2", 43, False), ("dgx-1v", 7.5, True)]
+)
+def test_a_small_problem_is_searched_while_the_searches_are_compiled(
+    monkeypatch, cluster, most, finer
+):
+    """List scheduling and trees as they are written take seconds; only finer chunks wait.
+
+    On two NDv2 the trees take 0.14 % more than is proved: finer chunks are not worth the wait.
+    """
 
     def waits():
-        pytest.fail("it waits for the compiler")
+        raise Waits
 
     monkeypatch.setattr(arrays, "wait", waits)
-    result = solve(Problem(open_cluster("ndv2:hosts=2"), all_gather(16, 1e6)), time_limit=5)
+    topology = open_cluster(cluster)
+    problem = Problem(topology, all_gather(len(topology.ranks), 1e6))
+    run = run_of(problem, whole=False)
+    auto = formulation("auto")
 
-    assert result.found_by in {"orbit-trees", "forestcoll"}
-    assert result.makespan < 43
+    with pytest.raises(Waits) if finer else nullcontext():
+        auto.run(run, auto.options())
+
+    assert run.best.found_by in {"orbit-trees", "forestcoll", "pieces", "list"}
+    assert run.best.makespan < most
+
+
+@pytest.mark.parametrize("make", [all_gather, all_reduce, all_to_all])
+def test_the_best_rate_is_told_before_anything_is_compiled(tmp_path, make):
+    """While somebody draws, and `topoloom bound`, on a machine that never solved."""
+    asked = (
+        "from ccl.collective import *; from ccl.problem import Problem\n"
+        "from formulations.analyses.best_rate import optimum; from gallery import open_cluster\n"
+        f"problem = Problem(open_cluster('ndv2:hosts=2'), {make.__name__}(16, 1e6))\n"
+        "print(optimum(problem).makespan)"
+    )
+
+    told = subprocess.run(
+        [sys.executable, "-c", asked],
+        env=_environment(tmp_path),
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+
+    assert not [each for each in tmp_path.rglob("*") if each.is_file()]
+    problem = Problem(open_cluster("ndv2:hosts=2"), make(16, 1e6))
+    assert float(told.stdout) == pytest.approx(optimum(problem).makespan)

@@ -280,7 +280,7 @@ def read_one(
 def _open(reader: Reader, imported: Imported, topology: Topology) -> None:
     """Go on as the page does with a file that was read: its plan is verified and replayed."""
     found = Found(reader, imported)
-    if found.brings not in ("sketch", "ways"):
+    if found.brings not in ("sketch", "paths"):
         try:
             opened(found, topology)
         except CclError as error:  # the page says which file it was

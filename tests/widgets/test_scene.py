@@ -17,7 +17,10 @@ from ccl.problem import Problem
 from ccl.simulate import simulate
 from ccl.timeline import Reason, Timeline, Transfer
 from ccl.topology import Topology, device, duplex
-from tests.ccl.clusters import ring, ring_all_gather
+from tests.ccl.clusters import mesh, ring, ring_all_gather
+from tests.ccl.judging import named, summed
+from tests.ccl.undirected import on_a_line
+from widgets.print.playback import Playback
 from widgets.view_model import scene as scenes
 from widgets.view_model.scene import MOST_SENTENCES, STEPS, cuts, drawing, scene
 
@@ -223,3 +226,27 @@ def test_a_plan_of_more_epochs_than_a_page_can_hold_is_played_in_a_few_steps():
 
     assert (made["epochs"], made["epoch_duration"]) == (STEPS, pytest.approx(5.0))
     assert len(made["sentences"]) == STEPS
+
+
+def test_a_scene_says_which_contributions_a_transfer_carries():
+    """g1 has all of sum 0 after 40 µs; what it sends to g0 at 20 µs is not all that it has."""
+    problem, plan = on_a_line()
+    timeline = simulate(problem, plan)
+    made = scene(problem, plan, timeline)
+
+    ranks = [made["terms"][place]["ranks"] for place in made["carried"]]
+    assert ranks == [sorted(each) for each in timeline.terms]
+    assert made["terms"][made["carried"][0]] == {"ranks": [0], "label": "rank 0"}
+    assert "carried" not in scene(*ring_all_gather(ring(3)), simulate(*ring_all_gather(ring(3))))
+
+
+def test_a_picture_fills_a_buffer_by_the_terms_that_come():
+    """g0 sends g2 its own alone, though it has got g1's before."""
+    problem = summed(mesh(3), range(3), [2])
+    sends = named(0, "g1", "g0", 1), named(1, "g0", "g2", 0), named(2, "g1", "g2", 1)
+    plan = Schedule(sends, 20.0, 3)
+    made = scene(problem, plan, simulate(problem, plan))
+    made["transfers"][1][3:5] = [20.0, 40.0]
+    made["transfers"][2][3:5] = [40.0, 60.0]
+    levels = Playback(made).levels
+    assert [round(3 * levels(time)["g2"][0]) for time in (0.0, 40.0, 60.0)] == [1, 2, 3]

@@ -5,7 +5,6 @@ Rows of a sweep as a Plotly figure: a quantity over size, GPUs or hosts.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,7 +13,7 @@ import plotly.graph_objects as go
 from ccl import text
 from ccl.serialization.quantity import format_size
 from formulations.campaigns.sweeps.rows import Row
-from widgets.charts.comparison import FONT, LOOKS, SYMBOLS, Look, log_ticks, span
+from widgets.charts.comparison import FONT, LOOKS, SYMBOLS, Look, dress, log_axis, log_ticks, span
 
 if TYPE_CHECKING:
     from formulations.campaigns.catalog import Atlas, Cell
@@ -89,26 +88,7 @@ def atlas_figure(
             showscale=False,
         )
     )
-    _dress(figure, look, height=height or ROW * len(kinds) + _ROUND)
-    return figure
-
-
-def _dress(figure: go.Figure, look: Look, *, height: int) -> None:
-    """Give the figure the look of the house."""
-    figure.update_layout(
-        template="none",
-        height=height,
-        margin={"l": 8, "r": 8, "t": 12, "b": 36},
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        font={"family": FONT, "size": 11.5, "color": look.soft},
-        hoverlabel={
-            "font": {"family": FONT, "size": 12, "color": look.ink},
-            "bgcolor": look.ground,
-            "bordercolor": look.line,
-        },
-        dragmode=False,
-    )
+    dress(figure, look, height or ROW * len(kinds) + _ROUND)
     figure.update_xaxes(
         type="category",
         fixedrange=True,
@@ -118,6 +98,7 @@ def _dress(figure: go.Figure, look: Look, *, height: int) -> None:
     figure.update_yaxes(
         type="category", fixedrange=True, showgrid=False, autorange="reversed", automargin=True
     )
+    return figure
 
 
 def _place(cell: Cell, atlas: Atlas) -> int | None:
@@ -221,7 +202,17 @@ def sweep_figure(
     shown = dict(list(lines.items())[:MOST_LINES])
     for number, (name, rows) in enumerate(shown.items()):
         _line(figure, name, rows, number=number, over=over, quantity=quantity, look=look)
-    _sweep_dress(figure, look, height)
+    dress(
+        figure,
+        look,
+        height,
+        margin={"l": 64, "r": 16, "t": 8, "b": 44},
+        font={"family": FONT, "size": 12, "color": look.text},
+        hoverlabel={"bgcolor": look.ground, "font": {"color": look.ink, "family": FONT}},
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "font": {"size": 11}},
+        dragmode="zoom",
+        uirevision="sweep",
+    )
     rows = [row for line in shown.values() for row in line]
     if rows:
         _axis(figure.update_xaxes, [float(getattr(row, over)) for row in rows], over, look=look)
@@ -292,24 +283,4 @@ def _axis(update: Any, values: list[float], what: str, *, look: Look) -> None:
         return
     low, high = span(values)
     ticks = sorted(set(values)) if what in ("gpus", "hosts") else log_ticks(low, high)
-    update(
-        type="log",
-        range=[math.log10(low), math.log10(high)],
-        tickvals=ticks,
-        ticktext=[UNITS[what](each) for each in ticks],
-        **common,
-    )
-
-
-def _sweep_dress(figure: go.Figure, look: Look, height: int | None) -> None:
-    figure.update_layout(
-        template="none",
-        height=height,
-        margin={"l": 64, "r": 16, "t": 8, "b": 44},
-        paper_bgcolor="rgba(0, 0, 0, 0)",
-        plot_bgcolor="rgba(0, 0, 0, 0)",
-        font={"family": FONT, "size": 12, "color": look.text},
-        hoverlabel={"bgcolor": look.ground, "font": {"color": look.ink, "family": FONT}},
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "font": {"size": 11}},
-        uirevision="sweep",
-    )
+    update(**log_axis((low, high), ticks, UNITS[what]), **common)

@@ -11,7 +11,7 @@ A star in the colour of the words at its own size, without a line: it is no row 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -209,18 +209,14 @@ def comparison_figure(
     add_published(figure, comparison, color=look.text, value=value)
     if quantity != "algbw":
         _crossovers(figure, comparison, look=look, ratio=quantity == "ratio")
-    _dress(figure, look, height=height)
+    legend = {"font": {"size": 11.5}, "itemclick": "toggle", "traceorder": "normal"}
+    dress(figure, look, height, legend=legend)
+    settle(figure, look)
     _size_axis(figure, comparison.sizes, look)
     unit = UNITS[quantity]
     ticks = log_ticks(low, high)
-    figure.update_yaxes(
-        type="log",
-        range=[math.log10(low), math.log10(high)],
-        tickvals=ticks,
-        ticktext=[unit(each) for each in ticks],
-        gridcolor=look.line,
-        automargin=True,
-    )
+    axis = log_axis((low, high), ticks, unit)
+    figure.update_yaxes(**axis, gridcolor=look.line, automargin=True)
     return figure
 
 
@@ -390,34 +386,57 @@ def _name(figure: go.Figure, found: Crossover, *, look: Look, line: int, right: 
 def _size_axis(figure: go.Figure, sizes: tuple[float, ...], look: Look) -> None:
     apart = max(1, -(-len(sizes) // 9))
     shown = sizes[::apart]
-    low, high = span(list(sizes))
     figure.update_xaxes(
-        type="log",
-        range=[math.log10(low), math.log10(high)],
-        tickvals=shown,
-        ticktext=[format_size(each) for each in shown],
+        **log_axis(span(list(sizes)), shown, format_size),
         gridcolor=look.line,
         title={"text": "size of the whole buffer", "standoff": 6, "font": {"size": 11}},
     )
 
 
-def _dress(figure: go.Figure, look: Look, *, height: int | None) -> None:
-    """Give the figure the look of the house."""
-    figure.update_layout(
-        template="none",
-        height=height,
-        margin={"l": 8, "r": 8, "t": 12, "b": 36},
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        font={"family": FONT, "size": 11.5, "color": look.soft},
-        hoverlabel={
+def log_axis(
+    ends: tuple[float, float], ticks: Sequence[float], write: Callable[[float], str]
+) -> dict[str, Any]:
+    """Return a logarithmic axis from end to end, its ticks in words."""
+    return {
+        "type": "log",
+        "range": [math.log10(each) for each in ends],
+        "tickvals": ticks,
+        "ticktext": [write(each) for each in ticks],
+    }
+
+
+def dress(figure: go.Figure, look: Look, height: int | None, **layout: Any) -> None:
+    """Give a figure the look of the house.
+
+    Parameters
+    ----------
+    figure, look
+        The figure and the colours of its scheme.
+    height
+        In pixels; None fills what it is put into.
+    **layout
+        What is of its own.
+    """
+    usual: dict[str, Any] = {
+        "template": "none",
+        "height": height,
+        "margin": {"l": 8, "r": 8, "t": 12, "b": 36},
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "font": {"family": FONT, "size": 11.5, "color": look.soft},
+        "hoverlabel": {
             "font": {"family": FONT, "size": 12, "color": look.ink},
             "bgcolor": look.ground,
             "bordercolor": look.line,
         },
-        hovermode="closest",
-        dragmode=False,
-        legend={"font": {"size": 11.5}, "itemclick": "toggle", "traceorder": "normal"},
-    )
-    figure.update_xaxes(fixedrange=True, zeroline=False, linecolor=look.line)
-    figure.update_yaxes(fixedrange=True, zeroline=False, linecolor=look.line)
+        "hovermode": "closest",
+        "dragmode": False,
+    }
+    figure.update_layout(**(usual | layout))
+
+
+def settle(figure: go.Figure, look: Look, **axis: Any) -> None:
+    """Let the axes of a figure stay where they are."""
+    usual = {"fixedrange": True, "zeroline": False, "linecolor": look.line}
+    figure.update_xaxes(**(usual | axis))
+    figure.update_yaxes(**(usual | axis))

@@ -15,7 +15,7 @@ import plotly.graph_objects as go
 
 from ccl import text
 from ccl.timeline import Timeline
-from widgets.charts.comparison import FONT, LOOKS, SYMBOLS, Look, log_ticks
+from widgets.charts.comparison import FONT, LOOKS, SYMBOLS, Look, dress, log_ticks, settle
 
 ROWS = 24
 """Links shown at first: the busiest ones."""
@@ -112,8 +112,16 @@ def link_load_figure(load: dict[str, Any], scheme: str | None, *, rows: int = RO
             hovertemplate="%{y}<br>%{customdata}<br>busy %{z:.0%}<extra></extra>",
         )
     )
-    _dress(figure, look, height=46 + 13 * len(names))
-    figure.update_layout(margin={"l": 4, "r": 6, "t": 4, "b": 4})
+    dress(
+        figure,
+        look,
+        46 + 13 * len(names),
+        font={"family": FONT, "size": 10.5, "color": look.soft},
+        hoverlabel={"font": {"family": FONT, "size": 12}},
+        margin={"l": 4, "r": 6, "t": 4, "b": 4},
+        showlegend=False,
+    )
+    settle(figure, look)
     figure.update_yaxes(autorange="reversed", showgrid=False, automargin=True, ticks="", dtick=1)
     figure.update_xaxes(
         showgrid=False,
@@ -122,22 +130,6 @@ def link_load_figure(load: dict[str, Any], scheme: str | None, *, rows: int = RO
         ticktext=[text.duration(load["step"] * k) for k in ticks],
     )
     return figure
-
-
-def _dress(figure: go.Figure, look: Look, *, height: int) -> None:
-    """Give a figure the look of the page."""
-    figure.update_layout(
-        template="none",
-        height=height,
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        font={"family": FONT, "size": 10.5, "color": look.soft},
-        hoverlabel={"font": {"family": FONT, "size": 12}},
-        showlegend=False,
-        dragmode=False,
-    )
-    figure.update_xaxes(fixedrange=True, zeroline=False, linecolor=look.line)
-    figure.update_yaxes(fixedrange=True, zeroline=False, linecolor=look.line)
 
 
 def _ticks(columns: int) -> list[int]:

@@ -5,16 +5,14 @@ Cost against speed: what nothing cheaper is as fast as, with the request marked.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import plotly.graph_objects as go
 
 from ccl import text
 from formulations.analyses.sensitivity.curve import RateCurve
-from widgets.charts.comparison import FONT, LOOKS, SYMBOLS, Look, log_ticks
+from widgets.charts.comparison import LOOKS, SYMBOLS, Look, dress, log_axis, log_ticks, settle
 
 SAMPLES = 64
 """Places of each line: straight pieces bend where the axis is logarithmic."""
@@ -91,7 +89,7 @@ def rates_figure(
     figure = go.Figure()
     for each in lines:
         _line(figure, each, look)
-    dress(figure, look, height)
+    _dress(figure, look, height)
     if lines:
         _axes(figure, lines)
     return figure
@@ -153,54 +151,15 @@ def _axes(figure: go.Figure, lines: Sequence[Line]) -> None:
     low, high = min(up) / 1.12, max(up) * 1.12
     shown = [x for x in (0.125, 0.25, 0.5, 1, 2, 4, 8) if min(across) <= x <= max(across)]
     names = {0.125: "⅛", 0.25: "¼", 0.5: "½", 1: "today"}
-    figure.update_xaxes(
-        type="log",
-        range=[math.log10(min(across)) - 0.04, math.log10(max(across)) + 0.04],
-        tickvals=shown,
-        ticktext=[names.get(x, f"{x:g}×") for x in shown],
-    )
-    ticks = log_ticks(low, high)
-    figure.update_yaxes(
-        type="log",
-        range=[math.log10(low), math.log10(high)],
-        tickvals=ticks,
-        ticktext=[text.bandwidth(each) for each in ticks],
-    )
+    ends = min(across) / 10**0.04, max(across) * 10**0.04
+    figure.update_xaxes(**log_axis(ends, shown, lambda x: names.get(x, f"{x:g}×")))
+    figure.update_yaxes(**log_axis((low, high), log_ticks(low, high), text.bandwidth))
 
 
-def dress(figure: go.Figure, look: Look, height: int | None) -> None:
-    """Give a small figure without a legend the look of the house.
-
-    Parameters
-    ----------
-    figure, look
-        The figure and the colours of its scheme.
-    height
-        In pixels; None fills what it is put into.
-    """
-    layout: dict[str, Any] = {
-        "template": "none",
-        "height": height,
-        "showlegend": False,
-        "margin": {"l": 8, "r": 10, "t": 8, "b": 28},
-        "paper_bgcolor": "rgba(0,0,0,0)",
-        "plot_bgcolor": "rgba(0,0,0,0)",
-        "font": {"family": FONT, "size": 11.5, "color": look.soft},
-        "hoverlabel": {
-            "font": {"family": FONT, "size": 12, "color": look.ink},
-            "bgcolor": look.ground,
-            "bordercolor": look.line,
-        },
-        "hovermode": "closest",
-        "dragmode": False,
-    }
-    figure.update_layout(**layout)
-    axis: dict[str, Any] = {
-        "fixedrange": True, "zeroline": False, "linecolor": look.line, "gridcolor": look.line,
-        "automargin": True,
-    }  # fmt: skip
-    figure.update_xaxes(**axis)
-    figure.update_yaxes(**axis)
+def _dress(figure: go.Figure, look: Look, height: int | None) -> None:
+    """Give a small figure without a legend the look of the house."""
+    dress(figure, look, height, showlegend=False, margin={"l": 8, "r": 10, "t": 8, "b": 28})
+    settle(figure, look, gridcolor=look.line, automargin=True)
 
 
 def front_figure(
@@ -251,7 +210,7 @@ def front_figure(
         text=[f"{_front_hover(*chosen, unit)}<br>requested"],
     )
     figure.update_traces(hovertemplate="%{text}<extra></extra>")
-    dress(figure, look, height)
+    _dress(figure, look, height)
     title = {"text": f"cost {unit}".strip(), "standoff": 4, "font": {"size": 11}}
     figure.update_xaxes(rangemode="tozero", title=title)
     figure.update_yaxes(ticksuffix="×")

@@ -113,7 +113,7 @@ class TopologyWidget(Still, anywidget.AnyWidget):
         Parameters
         ----------
         problem, plan
-            What was asked, and the answer.
+            The problem, and the answer.
         take
             Which schedule of which solve it is, as `widgets.view_model.scene.take` says it.
 

@@ -151,4 +151,4 @@ class Comparison(ipywidgets.VBox):  # type: ignore[misc]  # it has no types
         if not isinstance(bundle, dict):
             return bundle
         bundle["text/html"] = table_html(self.comparison)
-        return beside(bundle, told=lambda: table_text(self.comparison), drawn=lambda: None)
+        return beside(bundle, description=lambda: table_text(self.comparison), drawn=lambda: None)

@@ -4,8 +4,6 @@ A view of `widgets`, and a picture and words beside it for where no kernel runs.
 the words alone.
 """
 
-from __future__ import annotations
-
 import sys
 from functools import singledispatch
 from typing import Any
@@ -28,8 +26,8 @@ MOST_PLAYED = 100_000
 def display(noun: Any) -> MimeBundle | None:
     """Return the MIME bundle of a noun, None for what is not known here."""
     if _in_terminal():
-        told = _told(noun)
-        return None if told is None else ({TEXT: told}, {})
+        description = _told(noun)
+        return None if description is None else ({TEXT: description}, {})
     return _shown(noun)
 
 
@@ -65,7 +63,7 @@ def _(noun: Topology | Problem) -> MimeBundle | None:
 
     topology = noun if isinstance(noun, Topology) else noun.topology
     bundle = TopologyWidget(topology)._repr_mimebundle_()
-    return beside(bundle, told=lambda: words(noun), drawn=lambda: None)
+    return beside(bundle, description=lambda: words(noun), drawn=lambda: None)
 
 
 @_shown.register
@@ -76,20 +74,15 @@ def _(noun: Result) -> MimeBundle | None:
     if moves(noun.timeline) <= MOST_PLAYED:
         return _bundle(SchedulePlayer(noun))
     hint = f"\nmore than {MOST_PLAYED:,} transfers; SchedulePlayer(result) plays them all the same"
-    return beside(_bundle(CutView(noun)), told=lambda: words(noun) + hint, drawn=lambda: None)
-
-
-@_shown.register
-def _(noun: Prices) -> MimeBundle | None:
-    from widgets.notebook.link_load import PriceView  # noqa: PLC0415 - as above
-
-    return _bundle(PriceView(noun))
+    return beside(
+        _bundle(CutView(noun)), description=lambda: words(noun) + hint, drawn=lambda: None
+    )
 
 
 @_shown.register
 def _(noun: Bound) -> MimeBundle | None:
     # It knows no cluster, so there is nothing to be moved or played: CutView(result) has it.
-    return beside({}, told=lambda: bound_words(noun), drawn=lambda: bound_svg(noun))
+    return beside({}, description=lambda: bound_words(noun), drawn=lambda: bound_svg(noun))
 
 
 @_shown.register

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import anywidget
 import ipywidgets
@@ -30,7 +30,7 @@ from ccl.problem import Problem
 from ccl.result import Result
 from ccl.serialization.conditions import document
 from ccl.topology import Topology
-from formulations import quick_bounds
+from formulations import Progress, quick_bounds
 from widgets import STATIC
 from widgets.charts.load import MOST_ROWS, ROWS, link_load, link_load_figure
 from widgets.notebook.canvas import SchedulePlayer, TopologyWidget
@@ -46,9 +46,6 @@ from widgets.view_model.classes import counted, price_marks, price_words
 from widgets.view_model.gap import Course, Point, course, gap_words, known, thinned
 from widgets.view_model.scene import STEPS, at_least, cuts
 from widgets.words import BOUND_LABELS, bound_proof, bound_words
-
-if TYPE_CHECKING:
-    from formulations import Progress
 
 
 class LinkLoad(ipywidgets.VBox):  # type: ignore[misc]  # it has no types
@@ -120,7 +117,9 @@ class LinkLoad(ipywidgets.VBox):  # type: ignore[misc]  # it has no types
     def _repr_mimebundle_(self, **options: Any) -> Any:
         """Put a picture and the busiest links in words beside it."""
         bundle = super()._repr_mimebundle_(**options)
-        return beside(bundle, told=self._words, drawn=lambda: load_svg(self.load, rows=self._rows))
+        return beside(
+            bundle, description=self._words, drawn=lambda: load_svg(self.load, rows=self._rows)
+        )
 
 
 class GapPlot(anywidget.AnyWidget):
@@ -161,7 +160,7 @@ class GapPlot(anywidget.AnyWidget):
         """Put a picture and the last figures beside it."""
         return beside(
             super()._repr_mimebundle_(**options),
-            told=lambda: gap_words(self._rows),
+            description=lambda: gap_words(self._rows),
             drawn=self._picture,
         )
 
@@ -174,7 +173,23 @@ class GapPlot(anywidget.AnyWidget):
         return svg(course_picture(shown)) if known(shown) else None
 
 
-class PriceView(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no types
+class Drawn(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no types
+    """A view with a cluster on a canvas, which is what is saved."""
+
+    canvas: TopologyWidget
+    """The drawing."""
+
+    def _draw(
+        self, topology: Topology, positions: Positions | None, traits: dict[str, Any]
+    ) -> None:
+        defaults = {"toolbar": False, "timeline": False, "height": "400px"}
+        self.canvas = TopologyWidget(topology, positions or layout(topology), **defaults | traits)
+
+    def _held(self) -> Content:
+        return document(self.canvas.topology, positions=self.canvas.positions)
+
+
+class PriceView(Drawn):
     """The price of each link on the drawing: µs saved for each GB/s added to it.
 
     Parameters
@@ -191,10 +206,7 @@ class PriceView(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no type
         self, prices: Prices, *, positions: Positions | None = None, **traits: Any
     ) -> None:
         self.prices = prices
-        where = positions or layout(prices.topology)
-        defaults = {"toolbar": False, "timeline": False, "height": "400px"}
-        self.canvas = TopologyWidget(prices.topology, where, **defaults | traits)
-        """The drawing."""
+        self._draw(prices.topology, positions, traits)
         self.canvas.set_trait("marks", price_marks(prices))
         about = escape(price_words(prices))
         self.about = ipywidgets.HTML(f'<span role="status">{about}</span>')
@@ -207,11 +219,8 @@ class PriceView(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no type
     def _picture(self) -> str | None:
         return price_svg(self.prices)
 
-    def _held(self) -> Content:
-        return document(self.prices.topology, positions=self.canvas.positions)
 
-
-class DifferenceView(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no types
+class DifferenceView(Drawn):
     """What differs between two plans: the links that one uses more, and the sends in words.
 
     Parameters
@@ -228,11 +237,7 @@ class DifferenceView(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no
         self, difference: Difference, *, positions: Positions | None = None, **traits: Any
     ) -> None:
         self.difference = difference
-        topology = difference.problem.topology
-        defaults = {"toolbar": False, "timeline": False, "height": "400px"}
-        where = positions or layout(topology)
-        self.canvas = TopologyWidget(topology, where, **defaults | traits)
-        """The drawing."""
+        self._draw(difference.problem.topology, positions, traits)
         self.canvas.set_trait("marks", difference_marks(difference))
         told = escape(difference.text())
         self.about = ipywidgets.HTML(f'<pre style="line-height:1.45">{told}</pre>')
@@ -241,9 +246,6 @@ class DifferenceView(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no
 
     def _words(self) -> str:
         return self.difference.text()
-
-    def _held(self) -> Content:
-        return document(self.difference.problem.topology, positions=self.canvas.positions)
 
 
 def difference_marks(difference: Difference) -> dict[str, Any] | None:
@@ -263,12 +265,12 @@ MOST_BOUNDS = 12
 """Bounds in the list; a cluster with many alike cuts has thousands that tie."""
 
 
-class CutView(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no types
+class CutView(Drawn):
     """What no plan can be faster than, and why: choose a bound, see its cut or its way.
 
     Parameters
     ----------
-    shown
+    content
         A result, whose bounds are shown; a problem, whose quick bounds are found; or a cluster.
     bounds
         Those of a cluster, or others than the result's or the problem's; the largest first.
@@ -280,19 +282,17 @@ class CutView(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no types
 
     def __init__(
         self,
-        shown: Result | Problem | Topology,
+        content: Result | Problem | Topology,
         bounds: Iterable[Bound] | None = None,
         *,
         positions: Positions | None = None,
         **traits: Any,
     ) -> None:
-        topology, own = _parts(shown)
+        topology, own = _parts(content)
         told = own if bounds is None else tuple(bounds)
         self.bounds = tuple(told)[:MOST_BOUNDS]
         """The bounds that can be chosen, the largest first."""
-        defaults = {"toolbar": False, "timeline": False, "height": "400px"}
-        self.canvas = TopologyWidget(topology, positions or layout(topology), **defaults | traits)
-        """The drawing."""
+        self._draw(topology, positions, traits)
         rows = [(self._row(each), i) for i, each in enumerate(self.bounds)]
         self.choice = ipywidgets.RadioButtons(options=rows, layout={"width": "100%"})
         """Which of `bounds` is drawn, by its place."""
@@ -334,9 +334,6 @@ class CutView(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no types
 
     def _picture(self) -> str:
         return cut_svg(self.canvas.topology, self.chosen, positions=self.canvas.positions)
-
-    def _held(self) -> Content:
-        return document(self.canvas.topology, positions=self.canvas.positions)
 
 
 def cut_marks(bound: Bound) -> list[dict[str, Any]]:

@@ -69,12 +69,12 @@ class SolvePanel(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no typ
 
     def __init__(
         self,
-        asked: Topology | Problem | None = None,
+        content: Topology | Problem | None = None,
         positions: Mapping[str, tuple[float, float]] | None = None,
         **traits: Any,
     ) -> None:
-        self._given = asked if isinstance(asked, Problem) else None
-        topology = asked.topology if isinstance(asked, Problem) else asked
+        self._given = content if isinstance(content, Problem) else None
+        topology = content.topology if isinstance(content, Problem) else content
         self.canvas = TopologyWidget(topology, positions, **traits)
         """The canvas, whose `topology` is what is solved."""
         self.result: Result | None = None
@@ -146,7 +146,7 @@ class SolvePanel(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no typ
 
     @property
     def problem(self) -> Problem:
-        """What is asked now.
+        """The problem of the form as it stands.
 
         Raises
         ------
@@ -215,7 +215,7 @@ class SolvePanel(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no typ
         self._say(f"{news.seconds:.1f} s: {news.message}{found}{proved}")
 
     def _show(self, result: Result) -> None:
-        # Its own problem: that may be the one that was asked with its chunks cut.
+        # Its own problem: that may be the given one with its chunks cut.
         self.result, self._found = result, self._found + 1
         self.canvas.show(result.problem, result, take=take(str(self._solves), self._found))
 

@@ -3,8 +3,6 @@
 A saved notebook keeps both, so that whoever cannot run the view shows them.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from typing import Any
@@ -50,7 +48,7 @@ class Still(Saving):
     def _repr_mimebundle_(self, **options: Any) -> Any:
         """Put the picture and the words beside the view."""
         bundle = super()._repr_mimebundle_(**options)  # type: ignore[misc]  # the view's own
-        return beside(bundle, told=self._words, drawn=self._picture)
+        return beside(bundle, description=self._words, drawn=self._picture)
 
 
 class InWords:
@@ -61,11 +59,11 @@ class InWords:
     def _repr_mimebundle_(self, **options: Any) -> Any:
         """Put the words beside the view."""
         bundle = super()._repr_mimebundle_(**options)  # type: ignore[misc]  # the view's own
-        return beside(bundle, told=lambda: self.words, drawn=lambda: None)
+        return beside(bundle, description=lambda: self.words, drawn=lambda: None)
 
 
 def beside(
-    bundle: Any, *, told: Callable[[], str], drawn: Callable[[], str | None]
+    bundle: Any, *, description: Callable[[], str], drawn: Callable[[], str | None]
 ) -> MimeBundle | None:
     """Add words and a picture to the bundle of a view; neither hides the other.
 
@@ -73,13 +71,13 @@ def beside(
     ----------
     bundle
         As ipywidgets or anywidget makes it; None, of a view that is closed, stays None.
-    told, drawn
+    description, drawn
         What makes the words and the SVG.
     """
     if bundle is None:
         return None
     data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
-    added: dict[str, Any] = {TEXT: _tried(told), SVG: _tried(drawn)}
+    added: dict[str, Any] = {TEXT: _tried(description), SVG: _tried(drawn)}
     if VIEW in data or added[SVG] is not None:
         added[STILL] = {}
     return {**data, **{kind: made for kind, made in added.items() if made is not None}}, metadata

@@ -4,8 +4,6 @@ The plot is SVG made here, so that the page holds no library of charts. Schedule
 are in the page already; those for which there is no room are counted.
 """
 
-from __future__ import annotations
-
 import html
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +12,7 @@ from ccl.layout import layout
 from ccl.serialization.quantity import format_size
 from formulations.analyses.comparison import Comparison
 from widgets.charts.comparison import Quantity, crossover_words, marks
-from widgets.pages.writers import in_themes, whole_page
+from widgets.pages.writers import in_themes, pictures, whole_page
 from widgets.print.style import Style
 from widgets.view_model.scene import choices, drawing, films, first_pair, moves, row_of
 from widgets.words import HEADS, Line, line_of, size_words
@@ -163,8 +161,6 @@ def _plots(comparison: Comparison, theme: str) -> str:
 
 def _players(drawn: Mapping[str, Any], left_out: int, *, theme: str) -> str:
     """Return where the two players will be, with a picture of the cluster until then."""
-    from widgets.pages.writers import pictures  # noqa: PLC0415
-
     told = ""
     if left_out:
         many = "schedule is" if left_out == 1 else "schedules are"

@@ -8,6 +8,7 @@ A comparison as a file: a page, a chart, or all of it as JSON.
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -135,9 +136,10 @@ _OWN = {"json": "topoloom", "py": "python"}
 class Saving:
     """A view with `save` and `html`; its class says in `_held` what they write."""
 
+    # Widgets have a metaclass of their own, which that of `ABC` would not go with.
+    @abstractmethod
     def _held(self) -> Content:
         """Return what is shown, with its positions."""
-        raise NotImplementedError
 
     def save(self, path: str | Path, **options: Any) -> Path:
         """Write what is shown into a file, in the format of its ending; see `save`.

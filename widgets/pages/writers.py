@@ -8,8 +8,6 @@ The canvas and its state are packed with gzip, which browsers since 2023 unpack 
 is in the body stands there until the canvas does: where scripts do not run it is all there is.
 """
 
-from __future__ import annotations
-
 import base64
 import difflib
 import gzip

@@ -6,8 +6,6 @@ A raster is filled around the members, carved around the others, and its border 
 smoothed.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence

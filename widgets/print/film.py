@@ -3,8 +3,6 @@
 A plan as moving pictures: what stands still is painted once, what moves for every frame.
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -254,7 +252,7 @@ def _stage(content: Document) -> tuple[Stage, tuple[str, ...]]:
         inside = sum(len(each.members) for each in stage.groups)
         lost.append(f"{inside:,} devices are folded into {len(stage.groups):,} boxes")
     if stage.left_out:
-        lost.append(f"{stage.left_out:,} lines are too many to be told apart and are not drawn")
+        lost.append(f"{stage.left_out:,} lines are too many to be distinguished and are not drawn")
     if content.topology.limits:
         count = len(content.topology.limits)
         lost.append(f"{count} shared limit{'s are' if count > 1 else ' is'} not drawn")

@@ -9,8 +9,6 @@ styles are attributes, which no policy of a page refuses, and names are in the f
 Runs of alike shapes are one collection, which is ten times as fast as an artist for each.
 """
 
-from __future__ import annotations
-
 import io
 import itertools
 import math

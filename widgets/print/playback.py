@@ -8,8 +8,6 @@ What a plan adds to a drawing at a time: cells that fill up, dots that travel al
 As on the canvas (`widgets/js/src/{buffers,tokens}.js`).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,7 +30,7 @@ class Flight:
         Number of the chunk.
     src, dst
         Ends of the link.
-    way
+    progress
         Share of the time between start and arrival that has gone by.
     fraction
         Share of the chunk that is carried.
@@ -41,7 +39,7 @@ class Flight:
     chunk: int
     src: str
     dst: str
-    way: float
+    progress: float
     fraction: float
 
 
@@ -154,26 +152,42 @@ def _copied(scene: Mapping[str, Any], reduced: set[int]) -> list[Arrival]:
 
 
 def _added(scene: Mapping[str, Any], reduced: set[int]) -> list[Arrival]:
-    """Arrivals of chunks that are added up: who contributed travels along, a bit for each."""
+    """Arrivals of chunks that are added up: who contributed travels along, a bit for each.
+
+    Of a send that names its terms these do, else all that is at its source.
+    """
     givers = _givers(scene)
+    named = _named(scene, givers)
     inside: dict[tuple[int, str], int] = {
         (chunk, device): 1 << bit for chunk in reduced for bit, device in enumerate(givers[chunk])
     }
-    moves = [each for each in scene["transfers"] if each[0] in reduced]
+    moves = [each for each in enumerate(scene["transfers"]) if each[1][0] in reduced]
     late = scene["epoch_duration"] * 1e-6
-    events = [(each[3] + late, number, True) for number, each in enumerate(moves)]
-    events += [(each[4], number, False) for number, each in enumerate(moves)]
+    events = [(each[3] + late, place, True) for place, (_, each) in enumerate(moves)]
+    events += [(each[4], place, False) for place, (_, each) in enumerate(moves)]
     carried: dict[int, int] = {}
     arrivals = []
-    for time, number, leaves in sorted(events, key=lambda each: each[0]):
-        chunk, src, device, *_ = moves[number]
+    for time, place, leaves in sorted(events, key=lambda each: each[0]):
+        number, (chunk, src, device, *_) = moves[place]
         if leaves:
-            carried[number] = inside.get((chunk, src), 0)
+            carried[place] = named.get(number, inside.get((chunk, src), 0))
             continue
-        total = inside.get((chunk, device), 0) | carried.get(number, 0)
+        total = inside.get((chunk, device), 0) | carried.get(place, 0)
         inside[chunk, device] = total
         arrivals.append((time, device, chunk, total.bit_count() / len(givers[chunk])))
     return arrivals
+
+
+def _named(scene: Mapping[str, Any], givers: list[list[str]]) -> dict[int, int]:
+    """Return by transfer the contributions that it names, a bit for each."""
+    ranks = [each["name"] for each in scene["topology"]["devices"] if _is_gpu(each)]
+    found = {}
+    for number, place in enumerate(scene.get("carried", ())):
+        if place >= 0:
+            listed = givers[scene["transfers"][number][0]]
+            names = [ranks[rank] for rank in scene["terms"][place]["ranks"]]
+            found[number] = sum(1 << listed.index(name) for name in names)
+    return found
 
 
 _MOST_CELLS = 256
@@ -301,7 +315,7 @@ def _tokens(
         seen[way_of] = behind + 1
         # Those sent side by side follow one another.
         gap = min(0.25, behind * radius * 2.4 / line.curve.length)
-        way = min(1.0, max(0.0, flight.way - gap))
+        way = min(1.0, max(0.0, flight.progress - gap))
         if _hidden(line, way if forth else 1 - way):
             continue
         tail = max(0.0, way - radius * 3.6 / line.curve.length)
@@ -313,10 +327,10 @@ def _tokens(
         )
 
 
-def place(line: Line, way: float, *, forth: bool) -> Point:
+def place(line: Line, progress: float, *, forth: bool) -> Point:
     """Return where on its side of a line a chunk is that has gone so far."""
     side = line.lane if forth else -line.lane
-    return line.curve.at(way if forth else 1 - way, side)
+    return line.curve.at(progress if forth else 1 - progress, side)
 
 
 def _radius(count: int, zoom: float) -> float:

@@ -5,8 +5,6 @@ Colours and markers are those of `widgets.charts.comparison`, and the gap plot i
 thin and letters black.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

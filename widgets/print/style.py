@@ -5,11 +5,11 @@ palette of Okabe and Ito, "Color Universal Design" (2008), safe for colour-blind
 is kept for bottlenecks alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ccl.options import option
 
 Style = Literal["light", "dark", "paper"]
 
@@ -18,49 +18,42 @@ PIXELS_PER_INCH = 96
 MILLIMETRES_PER_INCH = 25.4
 POINTS_PER_INCH = 72
 
-_STYLE = {
-    "label": "Style",
-    "help": "light and dark as the designer; paper: white, thin lines, nothing to please.",
-}
-_CUT = {"label": "Bottleneck cut", "help": "Whether the cut that proves the bound is drawn."}
-_WIDTH = {"label": "Width", "unit": "px", "min": 160}
+
+_STYLE = "Style", "light and dark as the designer; paper: white, thin lines, nothing to please."
+_CUT = "Bottleneck cut", "Whether the cut that proves the bound is drawn."
+_SCALE = "Scale", "Pixels for each of the width: 2 for screens of twice the density."
+_WIDTH: dict[str, Any] = {"unit": "px", "min": 160}
 
 
 @dataclass(frozen=True, kw_only=True)
 class SheetOptions:
     """Of anything that is drawn on a sheet: on a screen in pixels, in print in mm and points."""
 
-    style: Style = field(default="light", metadata=_STYLE)
-    width: int = field(default=1280, metadata={**_WIDTH, "max": 8000})
-    font: float | None = field(
-        default=None,
-        metadata={
-            "label": "Font size",
-            "unit": "px",
-            "min": 2,
-            "max": 100,
-            "help": "Of names; by default they grow as the drawing shrinks.",
-        },
+    style: Style = option("light", *_STYLE)
+    width: int = option(1280, "Width", max=8000, **_WIDTH)
+    font: float | None = option(
+        None,
+        "Font size",
+        "Of names; by default they grow as the drawing shrinks.",
+        unit="px",
+        min=2,
+        max=100,
     )
-    column: float | None = field(
-        default=None,
-        metadata={
-            "label": "Column",
-            "unit": "mm",
-            "min": 40,
-            "max": 1000,
-            "help": "Width in print, instead of pixels; 25.4 mm are an inch.",
-        },
+    column: float | None = option(
+        None,
+        "Column",
+        "Width in print, instead of pixels; 25.4 mm are an inch.",
+        unit="mm",
+        min=40,
+        max=1000,
     )
-    points: float | None = field(
-        default=None,
-        metadata={
-            "label": "Font size in print",
-            "unit": "pt",
-            "min": 2,
-            "max": 72,
-            "help": "Instead of pixels; 72 pt are an inch.",
-        },
+    points: float | None = option(
+        None,
+        "Font size in print",
+        "Instead of pixels; 72 pt are an inch.",
+        unit="pt",
+        min=2,
+        max=72,
     )
 
     @property
@@ -82,49 +75,33 @@ class SheetOptions:
 class StillOptions(SheetOptions):
     """Of a picture."""
 
-    time: float | None = field(
-        default=None,
-        metadata={
-            "label": "Time",
-            "unit": "µs",
-            "min": 0,
-            "help": "Of a plan: what is where at this time; without it only the cluster.",
-        },
+    time: float | None = option(
+        None,
+        "Time",
+        "Of a plan: what is where at this time; without it only the cluster.",
+        unit="µs",
+        min=0,
     )
-    epoch: int | None = field(
-        default=None,
-        metadata={
-            "label": "Epoch",
-            "min": 0,
-            "help": "Of a plan: the time as a number of epochs that are over.",
-        },
+    epoch: int | None = option(
+        None, "Epoch", "Of a plan: the time as a number of epochs that are over.", min=0
     )
-    cut: bool = field(default=True, metadata=_CUT)
-
-
-_SCALE = {
-    "label": "Scale",
-    "min": 0.25,
-    "max": 4,
-    "help": "Pixels for each of the width: 2 for screens of twice the density.",
-}
+    cut: bool = option(True, *_CUT)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PixelOptions(StillOptions):
     """Of a picture made of pixels."""
 
-    scale: float = field(default=1.0, metadata=_SCALE)
+    scale: float = option(1.0, *_SCALE, min=0.25, max=4)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChartOptions(SheetOptions):
     """Of a chart."""
 
-    width: int = field(default=720, metadata={**_WIDTH, "max": 8000})
-    quantity: Literal["time", "ratio", "algbw"] = field(
-        default="time",
-        metadata={"label": "Upwards", "help": "The makespan, that over the bound, or algbw."},
+    width: int = option(720, "Width", max=8000, **_WIDTH)
+    quantity: Literal["time", "ratio", "algbw"] = option(
+        "time", "Upwards", "The makespan, that over the bound, or algbw."
     )
 
 
@@ -132,20 +109,18 @@ class ChartOptions(SheetOptions):
 class ChartPixelOptions(ChartOptions):
     """Of a chart made of pixels."""
 
-    scale: float = field(default=1.0, metadata=_SCALE)
+    scale: float = option(1.0, *_SCALE, min=0.25, max=4)
 
 
 @dataclass(frozen=True, kw_only=True)
 class FilmOptions:
     """Of a film."""
 
-    style: Style = field(default="dark", metadata=_STYLE)
-    width: int = field(default=640, metadata={**_WIDTH, "max": 1920})
-    seconds: float = field(
-        default=6.0, metadata={"label": "Length", "unit": "s", "min": 0.2, "max": 60}
-    )
-    rate: float = field(default=12.5, metadata={"label": "Frames per second", "min": 1, "max": 50})
-    cut: bool = field(default=True, metadata=_CUT)
+    style: Style = option("dark", *_STYLE)
+    width: int = option(640, "Width", max=1920, **_WIDTH)
+    seconds: float = option(6.0, "Length", unit="s", min=0.2, max=60)
+    rate: float = option(12.5, "Frames per second", min=1, max=50)
+    cut: bool = option(True, *_CUT)
 
 
 OKABE_ITO = ("#56b4e9", "#e69f00", "#009e73", "#cc79a7", "#f0e442", "#0072b2", "#9ad1f5", "#b39ddb")

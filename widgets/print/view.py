@@ -6,8 +6,6 @@ still and what moves are apart, so that a film paints the former once.
 Lines above and below a picture of a plan: what it is, whose chunks have which colour, when.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

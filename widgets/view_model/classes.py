@@ -7,8 +7,6 @@ The dearest links are the hottest. Links of one price are one group of the legen
 The trees of a forest one at a time: which there are for a root, and a tree as marks.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -309,11 +307,11 @@ def levels(tree: Tree, *, up: bool) -> dict[str, int]:
     return depth
 
 
-def tree_marks(way: Route, topology: Topology, *, half: Half = "both") -> dict[str, Any]:
+def tree_marks(route: Route, topology: Topology, *, half: Half = "both") -> dict[str, Any]:
     """Return the marks of a way: its links in the root's colour, depths at the GPUs."""
-    name = topology.ranks[way.root]
-    tone = {"origin": [way.root, len(topology.ranks)]}
-    shown = list(way.trees(half))
+    name = topology.ranks[route.root]
+    tone = {"origin": [route.root, len(topology.ranks)]}
+    shown = list(route.trees(half))
     groups = []
     for tree, up in shown:
         hops = {hop: None for route in tree.routes for hop in pairwise(route)}
@@ -328,7 +326,7 @@ def tree_marks(way: Route, topology: Topology, *, half: Half = "both") -> dict[s
         )
     away = levels(shown[-1][0], up=shown[-1][1]) if shown else {}
     return {
-        "title": f"A tree of {name}: {weight_words(way.weight)}, depth {way.depth(half)}",
+        "title": f"A tree of {name}: {weight_words(route.weight)}, depth {route.depth(half)}",
         "groups": [{"tone": tone, "devices": [name]}, *groups],
         "badges": {name: "root", **{each: str(depth) for each, depth in away.items()}},
         "arrows": True,

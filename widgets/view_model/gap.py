@@ -4,8 +4,6 @@ All numbers and words of the plot are found here. The page and the notebook
 (`widgets/static/gap_plot.js`) and print (`widgets.print.plots`) draw the same of them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypedDict
@@ -196,6 +194,6 @@ def log_ticks(low: float, high: float) -> list[float]:
     return tens if len(found) > 7 and len(tens) > 1 else found
 
 
-def known(shown: Course) -> bool:
+def known(course: Course) -> bool:
     """Say whether a course has anything to draw."""
-    return bool(shown["even"]["rows"])
+    return bool(course["even"]["rows"])

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from ccl import text
 from ccl.bound import Bound, Cut
 from ccl.collective import Chunk
-from ccl.explain.narration import chunk_label, templates
+from ccl.explain.narration import chunk_label, templates, terms_label
 from ccl.plans import Forest, Schedule
 from ccl.problem import Problem
 from ccl.result import Plan
@@ -117,8 +117,24 @@ def scene(
         "sentences": _sentences(problem, timeline, step=step, epochs=epochs),
         "title": f"{collective.kind} on {topology.name}",
         "details": _details(problem, timeline),
+        **_terms(timeline),
         **({} if take is None else {"take": take}),
     }
+
+
+def _terms(timeline: Timeline) -> dict[str, Any]:
+    """Return the sets of ranks whose contributions are sent, and of each transfer which it carries.
+
+    Nothing where no send names them; -1 for a transfer that carries all that is added up.
+    """
+    if not timeline.terms:
+        return {}
+    place: dict[frozenset[int], int] = {}
+    carried = [
+        -1 if each is None else place.setdefault(each, len(place)) for each in timeline.terms
+    ]
+    terms = [{"ranks": sorted(each), "label": terms_label(each)} for each in place]
+    return {"terms": terms, "carried": carried}
 
 
 def _chunks(problem: Problem) -> list[dict[str, Any]]:
@@ -393,7 +409,7 @@ PROPS = {
 
 PAIR_PROPS = {
     "drawing": "the cluster and where its devices lie, as for the canvas; only moves change it",
-    "choices": "the schedules there are: {key, label, group, fact} each; groups are told apart",
+    "choices": "the schedules there are: {key, label, group, fact} each; groups have labels",
     "chosen": "the keys of the two that are shown; set by the view, which asks for films with it",
     "films": "the two that are played: {key, scene}; the same scene goes on where it is",
     "theme": "auto, light or dark; auto follows the page",

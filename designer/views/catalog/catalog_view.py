@@ -30,7 +30,7 @@ from ccl.result import Result, Stop
 from ccl.serialization.topoloom import topology_to_json
 from ccl.topology import Topology
 from designer.jobs import Job, Report
-from designer.shell.markup import ROOTED
+from designer.shell import ui
 from designer.views.compare.running import Job as Comparing
 from formulations import Progress
 from formulations.analyses.comparison import Comparison, News
@@ -89,7 +89,7 @@ class Table:
     steps: int
     done: int = 0
     begin: float = field(default_factory=time.monotonic)
-    asked: float = field(default_factory=time.monotonic)
+    requested: float = field(default_factory=time.monotonic)
     future: Future[Any] = field(default_factory=Future)
 
     @property
@@ -99,7 +99,7 @@ class Table:
 
     @property
     def seconds(self) -> float:
-        """Since it was asked for."""
+        """Since it was requested."""
         return time.monotonic() - self.begin
 
 
@@ -160,10 +160,10 @@ class CatalogView:
         """
         look, named = self.known(token), cast(CollectiveKind, kind)
         ranks = len(look.topology.ranks)
-        root = root if kind in ROOTED and root < ranks else 0
+        root = root if kind in ui.ROOTED and root < ranks else 0
 
         def make(step: Callable[[object], None]) -> TunerTable:
-            from formulations.campaigns.catalog import tuned  # noqa: PLC0415  until it is asked
+            from formulations.campaigns.catalog import tuned  # noqa: PLC0415  until it is requested
 
             collective = make_collective(named, ranks, 1e6, root=root)
             return tuned(self.catalog, look.topology, collective, progress=step)
@@ -209,7 +209,7 @@ class CatalogView:
             return None
         ranks = len(look.topology.ranks)
         others = [rank for rank in range(ranks) if rank != entry.root]
-        for root in (entry.root, *others) if entry.kind in ROOTED else (0,):
+        for root in (entry.root, *others) if entry.kind in ui.ROOTED else (0,):
             made = make_collective(entry.kind, ranks, entry.size, chunks=entry.chunks, root=root)
             problem = Problem(look.topology, made)
             if any(each.number == entry.number for each in self.catalog.family(problem)):
@@ -224,13 +224,13 @@ class CatalogView:
             if table is None or (table.ready and isinstance(_error(table.future), GivenUp)):
                 table = self._tables[key] = Table(steps)
                 table.future = self._pool.submit(self._made, table, make)
-        table.asked = time.monotonic()
+        table.requested = time.monotonic()
         return table
 
     def _made(self, table: Table, make: Callable[[Callable[[object], None]], Any]) -> Any:
         def step(_what: object) -> None:
             table.done += 1
-            if self._closed or time.monotonic() - table.asked > GIVEN_UP:
+            if self._closed or time.monotonic() - table.requested > GIVEN_UP:
                 raise GivenUp
 
         step(None)
@@ -420,7 +420,7 @@ class CatalogComparison:
         self._time_limit = time_limit
 
     def __iter__(self) -> Iterator[News]:
-        """Yield the news, each row kept before it is told."""
+        """Yield the news, each row kept before it is reported."""
         for news in self._job:
             if news.row is not None and news.row.result is not None:
                 _kept(self._catalog, news.row.result, self._time_limit)

@@ -19,8 +19,7 @@ from ccl.topology import Topology
 from designer.server.reading import Apart
 from designer.server.sessions import visitor
 from designer.session import topology_of
-from designer.shell import ids, request
-from designer.shell.markup import COLLECTIVE_LABELS, CONFIG, ROOTED, Extra, attributes, icon, note
+from designer.shell import ids, request, ui
 from designer.shell.request import callback
 from designer.views.catalog.catalog_view import CatalogView, Look, Table, made
 from designer.views.draw import import_card
@@ -41,9 +40,9 @@ ATLAS_NOTE = "The fastest stored plan of each, and how many times as fast as the
 SIZES = "at each size from 1 KB to 1 GB, whatever size it was solved for"
 
 
-def view() -> Extra:
+def view() -> ui.Extra:
     """Return the view."""
-    return Extra(NAME, "Catalog", _pane(), _stores())
+    return ui.Extra(NAME, "Catalog", _pane(), _stores())
 
 
 def _stores() -> list[Any]:
@@ -56,43 +55,35 @@ def _stores() -> list[Any]:
 
 
 def _pane() -> html.Div:
-    return html.Div(
-        [
-            html.Div(id=ids.CATALOG_STATUS, role="status", className="ds-sto-status"),
-            html.Div(id=ids.CATALOG_NONE, className="ds-sto-none"),
-            html.Div(
-                [_tuner(), _atlas(), _card("Stored plans", html.Div(id=ids.CATALOG_PLANS))],
-                id=ids.CATALOG_FOUND,
-                className="ds-sto-found",
-                hidden=True,
-            ),
-        ],
+    return ui.div(
+        "ds-pane ds-sto",
+        html.Div(id=ids.CATALOG_STATUS, role="status", className="ds-sto-status"),
+        html.Div(id=ids.CATALOG_NONE, className="ds-sto-none"),
+        ui.div(
+            "ds-sto-found",
+            _tuner(),
+            _atlas(),
+            _card("Stored plans", html.Div(id=ids.CATALOG_PLANS)),
+            id=ids.CATALOG_FOUND,
+            hidden=True,
+        ),
         id="catalog-pane",
-        className="ds-pane ds-sto",
         tabIndex=0,
         role="region",
-        **attributes(aria_label="Catalog"),
+        aria_label="Catalog",
     )
 
 
 def _tuner() -> html.Section:
-    choice = dmc.Select(
-        id=ids.CATALOG_KIND,
-        data=[],
-        value=None,
-        allowDeselect=False,
-        size="xs",
-        w=136,
-        **attributes(aria_label="Collective of the table"),
+    choice = ui.select(
+        ids.CATALOG_KIND, [], value=None, w=136, aria_label="Collective of the table"
     )
-    exports = html.Div(
-        [_small("CSV", ids.CATALOG_CSV), _small("JSON", ids.CATALOG_JSON)], className="ds-row"
-    )
+    exports = ui.div("ds-row", _small("CSV", ids.CATALOG_CSV), _small("JSON", ids.CATALOG_JSON))
     return _card("Best plan for each size", html.Div(id=ids.CATALOG_TUNED), choice, exports)
 
 
 def _atlas() -> html.Section:
-    graph = dcc.Graph(id=ids.CATALOG_ATLAS, config=CONFIG, responsive=False)
+    graph = dcc.Graph(id=ids.CATALOG_ATLAS, config=ui.CONFIG, responsive=False)
     return _card(
         "Best method for each collective",
         html.Div(
@@ -105,24 +96,14 @@ def _atlas() -> html.Section:
 
 
 def _card(title: str, content: Any, *controls: Any) -> html.Section:
-    return html.Section(
-        [html.Div([html.H2(title), *controls], className="ds-sto-head"), content],
-        className="ds-sto-card",
-        **attributes(aria_label=title),
+    return ui.section(
+        title, ui.div("ds-sto-head", html.H2(title), *controls), content, className="ds-sto-card"
     )
 
 
 def _small(words: str, key: str) -> dmc.Button:
-    return dmc.Button(
-        words,
-        id=key,
-        leftSection=icon("download"),
-        size="compact-xs",
-        variant="subtle",
-        color="gray",
-        disabled=True,
-        **attributes(aria_label=f"Export the table as {words}"),
-    )
+    about = f"Export the table as {words}"
+    return ui.quiet(words, key, "download", disabled=True, aria_label=about)
 
 
 def status(look: Look, *, held: int, path: str) -> list[Any]:
@@ -147,12 +128,12 @@ def status(look: Look, *, held: int, path: str) -> list[Any]:
 
 def nothing(look: Look) -> list[Any]:
     """Say that a cluster has no plan, and what to do about it."""
-    return [icon("memory"), html.B(f"No plan of {look.topology.name} yet"), html.Span(NONE)]
+    return [ui.icon("memory"), html.B(f"No plan of {look.topology.name} yet"), html.Span(NONE)]
 
 
 def choices(look: Look) -> list[dict[str, str]]:
     """Return the collectives of a cluster that have plans."""
-    return [{"value": each, "label": COLLECTIVE_LABELS[each]} for each in look.kinds]
+    return [{"value": each, "label": ui.COLLECTIVE_LABELS[each]} for each in look.kinds]
 
 
 def doing(table: Table, plans: int) -> html.Div:
@@ -166,26 +147,24 @@ def doing(table: Table, plans: int) -> html.Div:
         How many plans are replayed.
     """
     words = f"Replaying {text.count(plans, 'plan')} {SIZES}; {text.seconds(table.seconds)} so far"
-    return html.Div(
-        [
-            html.Div(words, className="ds-note"),
-            dmc.Progress(
-                value=100 * table.done / max(1, table.steps),
-                size=3,
-                **attributes(aria_label="Plans replayed"),
-            ),
-        ],
-        className="ds-sto-doing",
+    return ui.div(
+        "ds-sto-doing",
+        ui.div("ds-note", words),
+        dmc.Progress(
+            value=100 * table.done / max(1, table.steps),
+            size=3,
+            **ui.attributes(aria_label="Plans replayed"),
+        ),
     )
 
 
 def untuned(table: TunerTable) -> html.Div:
-    """Say that no stored plan answers what the table is asked for."""
+    """Say that no stored plan answers the request of the table."""
     root = f" from rank {table.root}" if table.root else ""
-    return html.Div(
-        f"No stored plan of {COLLECTIVE_LABELS[table.kind]}{root} can be replayed at other sizes. "
-        "Compare methods at several sizes, and their plans are in the table.",
-        className="ds-note",
+    return ui.div(
+        "ds-note",
+        f"No stored plan of {ui.COLLECTIVE_LABELS[table.kind]}{root} can be replayed at other "
+        "sizes. Compare methods at several sizes, and their plans are in the table.",
     )
 
 
@@ -204,12 +183,14 @@ def plans(entries: Sequence[Entry], name: str) -> html.Div:
     entries
         The plans.
     name
-        Of the cluster as it is drawn; others are told.
+        Of the cluster as it is drawn; others are named.
     """
-    shown = _table("Stored plans", PLANS, [_plan(each, name) for each in entries[:MOST_ROWS]])
+    shown = ui.table(
+        "Stored plans", "ds-sto-table", PLANS, [_plan(each, name) for each in entries[:MOST_ROWS]]
+    )
     more = len(entries) - MOST_ROWS
     left = f"{text.count(more, 'more plan')}; topoloom catalog list lists all"
-    return html.Div([shown, html.Div(left, className="ds-note") if more > 0 else None])
+    return html.Div([shown, ui.div("ds-note", left) if more > 0 else None])
 
 
 def ranges(table: TunerTable) -> html.Div:
@@ -219,8 +200,8 @@ def ranges(table: TunerTable) -> html.Div:
     return html.Div(
         [
             _bar(table.ranges),
-            _table("Best plan of each range of sizes", RANGES, rows),
-            html.Div(note, className="ds-note") if note else None,
+            ui.table("Best plan of each range of sizes", "ds-sto-table", RANGES, rows),
+            ui.div("ds-note", note) if note else None,
         ]
     )
 
@@ -234,37 +215,24 @@ def method(entry: Entry) -> str:
 def _bar(found: Sequence[TunerRange]) -> html.Div:
     """Return the ranges as parts of a bar, as wide as on a logarithmic axis."""
     parts = [
-        html.Div(
-            [
-                html.Span(each.algorithm, className="ds-sto-who"),
-                html.Span(format_size(each.begin), className="ds-sto-mark"),
-                html.Span(format_size(each.end), className="ds-sto-mark ds-sto-last")
-                if each is found[-1]
-                else None,
-            ],
-            className="ds-sto-part",
+        ui.div(
+            "ds-sto-part",
+            html.Span(each.algorithm, className="ds-sto-who"),
+            html.Span(format_size(each.begin), className="ds-sto-mark"),
+            html.Span(format_size(each.end), className="ds-sto-mark ds-sto-last")
+            if each is found[-1]
+            else None,
             style={"flexGrow": round(math.log(each.end / each.begin), 3)},
             title=f"{each.algorithm}, {format_size(each.begin)} to {format_size(each.end)}",
         )
         for each in found
     ]
-    return html.Div(parts, className="ds-sto-bar", **attributes(aria_hidden="true"))
-
-
-def _table(caption: str, heads: Sequence[str], rows: list[Any]) -> html.Table:
-    return html.Table(
-        [
-            html.Caption(caption, className="ds-unseen"),
-            html.Thead(html.Tr([html.Th(each, scope="col") for each in heads])),
-            html.Tbody(rows),
-        ],
-        className="ds-sto-table",
-    )
+    return ui.div("ds-sto-bar", parts, aria_hidden="true")
 
 
 def _plan(entry: Entry, name: str) -> html.Tr:
-    kind = COLLECTIVE_LABELS.get(entry.kind, entry.kind)
-    root = f" from {entry.root}" if entry.kind in ROOTED and entry.root else ""
+    kind = ui.COLLECTIVE_LABELS.get(entry.kind, entry.kind)
+    root = f" from {entry.root}" if entry.kind in ui.ROOTED and entry.root else ""
     chunks = f", {entry.chunks} chunks" if entry.chunks > 1 else ""
     status = text.share(entry.gap) if entry.status is Status.FEASIBLE else entry.verdict
     cells = (
@@ -294,14 +262,13 @@ def _range(each: TunerRange) -> html.Tr:
 
 
 def _row(entry: Entry, head: str, cells: Sequence[str], *, place: str) -> html.Tr:
-    press = html.Button(
+    opens = ui.press(
         head,
-        id={"catalog-open": entry.number, "from": place},
-        type="button",
+        {"catalog-open": entry.number, "from": place},
         title=f"Open plan {entry.number}: {method(entry)} for {text.size(entry.size)}",
     )
     told = [html.Td(each, title=each if len(each) > 20 else None) for each in cells]
-    return html.Tr([html.Th(press, scope="row"), *told])
+    return html.Tr([html.Th(opens, scope="row"), *told])
 
 
 def _both(words: Sequence[str]) -> str:
@@ -322,17 +289,17 @@ NO_TABLE: Json = {
 """Of a collective of which it holds nothing."""
 
 
-def register(app: Dash, holdings: CatalogView, apart: Apart) -> None:
+def register(app: Dash, catalog_view: CatalogView, apart: Apart) -> None:
     """Wire the Catalog view."""
     _turn(app)
-    _look(app, holdings)
-    _wait(app, holdings)
-    _open(app, holdings, apart)
-    _export(app, holdings)
+    _look(app, catalog_view)
+    _wait(app, catalog_view)
+    _open(app, catalog_view, apart)
+    _export(app, catalog_view)
 
 
 def _turn(app: Dash) -> None:
-    """Wire what needs no server: when it is looked at, and that a solve is watched elsewhere."""
+    """Wire what needs no server: when it is looked at."""
     # A solve that has ended may have been kept; its result itself is not looked at.
     app.clientside_callback(
         "(view, drawing) => view === 'catalog' ? drawing.topology "
@@ -341,17 +308,11 @@ def _turn(app: Dash) -> None:
         Input(ids.VIEW, "value"),
         Input(ids.CANVAS, "drawing"),
         Input(ids.RESULT, "data"),
-    )
-    app.clientside_callback(
-        "(job, view) => job && view === 'catalog' ? 'canvas' : window.dash_clientside.no_update",
-        Output(ids.VIEW, "value", allow_duplicate=True),
-        Input(ids.JOB, "data"),
-        State(ids.VIEW, "value"),
-        prevent_initial_call=True,
+        prevent_initial_call=False,
     )
 
 
-def _look(app: Dash, holdings: CatalogView) -> None:
+def _look(app: Dash, catalog_view: CatalogView) -> None:
     @callback(
         app,
         output={
@@ -365,15 +326,14 @@ def _look(app: Dash, holdings: CatalogView) -> None:
         },
         inputs={"topology": Input(ids.CATALOG_CLUSTER, "data")},
         state={"chosen": State(ids.CATALOG_KIND, "value"), "asked": State(ids.COLLECTIVE, "value")},
-        prevent_initial_call=True,
     )
     def on_cluster(topology: Any, chosen: str | None, asked: str | None) -> Json:
         try:
-            look = holdings.look(topology_of(topology))
-            held = holdings.catalog.count()
+            look = catalog_view.look(topology_of(topology))
+            held = catalog_view.catalog.count()
         except CclError as error:
             return {**NO_PLANS, "status": text.sentence(str(error))}
-        told = status(look, held=held, path=holdings.catalog.path.name)
+        told = status(look, held=held, path=catalog_view.catalog.path.name)
         if not look.entries:
             return {**NO_PLANS, "status": told, "none": nothing(look)}
         wanted = [each for each in (chosen, asked) if each in look.kinds] + [*look.kinds, None]
@@ -388,9 +348,9 @@ def _look(app: Dash, holdings: CatalogView) -> None:
         }
 
 
-def _wait(app: Dash, holdings: CatalogView) -> None:
+def _wait(app: Dash, catalog_view: CatalogView) -> None:
     app.clientside_callback(
-        # Every question that differs is asked until its tables are there.
+        # Every question that differs is repeated until its tables are there.
         "(token, kind, root, scheme) => [null, !token]",
         Output(ids.CATALOG_VISIBLE, "data"),
         Output(ids.CATALOG_TICK, "disabled"),
@@ -398,6 +358,7 @@ def _wait(app: Dash, holdings: CatalogView) -> None:
         Input(ids.CATALOG_KIND, "value"),
         Input(ids.ROOT, "value"),
         Input(ids.SCHEME_NOW, "data"),
+        prevent_initial_call=False,
     )
 
     @callback(
@@ -416,10 +377,8 @@ def _wait(app: Dash, holdings: CatalogView) -> None:
             "token": State(ids.CATALOG_TOKEN, "data"),
             "kind": State(ids.CATALOG_KIND, "value"),
             "root": State(ids.ROOT, "value"),
-            "scheme": State(ids.SCHEME_NOW, "data"),
-            "view": State(ids.VIEW, "value"),
+            **request.states("scheme", "view"),
         },
-        prevent_initial_call=True,
     )
     def on_tick(
         token: str | None, kind: str | None, root: Any, scheme: str | None, view: str, **_: Any
@@ -429,18 +388,18 @@ def _wait(app: Dash, holdings: CatalogView) -> None:
         if kind is None:
             return NO_TABLE
         try:
-            return _standing(holdings, token, kind, root=int(root or 0), scheme=scheme)
+            return _standing(catalog_view, token, kind, root=int(root or 0), scheme=scheme)
         except CclError as error:
             return {**NO_TABLE, "tuned": text.sentence(str(error))}
 
 
 def _standing(
-    holdings: CatalogView, token: str, kind: str, *, root: int, scheme: str | None
+    catalog_view: CatalogView, token: str, kind: str, *, root: int, scheme: str | None
 ) -> Json:
     """Return what is there of both tables, how far the others are, and whether both are there."""
-    look = holdings.known(token)
+    look = catalog_view.known(token)
     alike = sum(each.kind == kind for each in look.entries)
-    tuning, drawing = holdings.tuned(token, kind, root), holdings.atlas(token)
+    tuning, drawing = catalog_view.tuned(token, kind, root), catalog_view.atlas(token)
     table, atlas = made(tuning), made(drawing)
     if table is None:
         told = doing(tuning, alike)
@@ -460,29 +419,28 @@ def _standing(
     }
 
 
-def _open(app: Dash, holdings: CatalogView, apart: Apart) -> None:
+def _open(app: Dash, catalog_view: CatalogView, apart: Apart) -> None:
     @callback(
         app,
         output=import_card.outputs(),
         inputs={"clicks": Input({"catalog-open": ALL, "from": ALL}, "n_clicks")},
         state={"token": State(ids.CATALOG_TOKEN, "data"), "job": State(ids.JOB, "data")},
-        prevent_initial_call=True,
     )
     def on_open(clicks: list[int | None], token: str | None, job: Any) -> Json:
         if not (any(clicks) and ctx.triggered_id and token):
             return {}
         if job:
-            return {"notes": note(import_card.BUSY)}
+            return {"notes": ui.note(import_card.BUSY)}
         number = ctx.triggered_id["catalog-open"]
-        return _apart(apart, holdings, token, number=number)
+        return _apart(apart, catalog_view, token, number=number)
 
 
-def _apart(apart: Apart, holdings: CatalogView, token: str, *, number: int) -> Json:
+def _apart(apart: Apart, catalog_view: CatalogView, token: str, *, number: int) -> Json:
     """Return the same as `plan_opened`, from a process of its own."""
     try:
-        drawn = holdings.known(token).topology
+        drawn = catalog_view.known(token).topology
         found: Json = apart.call(
-            f"plan {number}", plan_in, holdings.catalog.path, drawn, number, session=visitor()
+            f"plan {number}", plan_in, catalog_view.catalog.path, drawn, number, session=visitor()
         )
     except CclError as error:
         return import_card.refused(str(error))
@@ -493,24 +451,24 @@ def plan_in(path: Path, drawn: Topology, number: int) -> Json:
     """Return what changes on the page when a plan of the catalog in a file is opened."""
     from formulations.campaigns.catalog import Catalog  # noqa: PLC0415  it loads a database library
 
-    holdings = CatalogView(Catalog(path))
+    catalog_view = CatalogView(Catalog(path))
     try:
-        return plan_opened(holdings, holdings.look(drawn).token, number)
+        return plan_opened(catalog_view, catalog_view.look(drawn).token, number)
     finally:
-        holdings.close()
+        catalog_view.close()
 
 
-def plan_opened(holdings: CatalogView, token: str, number: int) -> Json:
+def plan_opened(catalog_view: CatalogView, token: str, number: int) -> Json:
     """Return what changes on the page when a stored plan is opened on the canvas."""
     try:
-        result = holdings.result(token, number)
-        drawn = holdings.known(token).topology
+        result = catalog_view.result(token, number)
+        drawn = catalog_view.known(token).topology
     except CclError as error:
         return import_card.refused(str(error))
     return import_card.opened(result, redrawn=result.problem.topology != drawn)
 
 
-def _export(app: Dash, holdings: CatalogView) -> None:
+def _export(app: Dash, catalog_view: CatalogView) -> None:
     @app.callback(
         Output(ids.DOWNLOAD, "data", allow_duplicate=True),
         request.notes(),
@@ -519,7 +477,6 @@ def _export(app: Dash, holdings: CatalogView) -> None:
         State(ids.CATALOG_TOKEN, "data"),
         State(ids.CATALOG_KIND, "value"),
         State(ids.ROOT, "value"),
-        prevent_initial_call=True,
     )
     def on_export(
         csv: int | None, as_json: int | None, token: str, kind: str, root: Any
@@ -528,17 +485,19 @@ def _export(app: Dash, holdings: CatalogView) -> None:
             return no_update, no_update
         try:
             ending = "csv" if ctx.triggered_id == ids.CATALOG_CSV else "json"
-            return exported(holdings, token, kind, root=int(root or 0), ending=ending), no_update
+            return exported(
+                catalog_view, token, kind, root=int(root or 0), ending=ending
+            ), no_update
         except CclError as error:
-            return no_update, note(str(error), title="Cannot export")
+            return no_update, ui.note(str(error), title="Cannot export")
 
 
-def exported(holdings: CatalogView, token: str, kind: str, *, root: int, ending: str) -> Json:
+def exported(catalog_view: CatalogView, token: str, kind: str, *, root: int, ending: str) -> Json:
     """Return the table of a collective as a download.
 
     Parameters
     ----------
-    holdings, token, kind, root
+    catalog_view, token, kind, root
         Whose table.
     ending
         ``csv`` or ``json``.
@@ -548,7 +507,7 @@ def exported(holdings: CatalogView, token: str, kind: str, *, root: int, ending:
     CclError
         If there is none.
     """
-    table = made(holdings.tuned(token, kind, root))
+    table = made(catalog_view.tuned(token, kind, root))
     if table is None:
         raise ProblemError("the table is not there yet; export it when it is shown")
     content = table.to_csv() if ending == "csv" else f"{json.dumps(table.to_json(), indent=1)}\n"

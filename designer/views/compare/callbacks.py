@@ -3,8 +3,6 @@
 A comparison as a file: everything as JSON, the table as CSV, a page, the plot for print.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -17,9 +15,8 @@ from ccl.serialization.quantity import format_size
 from ccl.serialization.text import csv_text
 from ccl.serialization.topoloom import result_to_json, topology_to_json
 from designer.server.sessions import key_of, sealed, visitor
-from designer.shell import ids
+from designer.shell import ids, ui
 from designer.shell import request as commands
-from designer.shell.markup import note
 from designer.shell.request import Json, callback, plan
 from designer.views.compare import page
 from designer.views.compare.running import (
@@ -31,7 +28,7 @@ from designer.views.compare.running import (
 )
 from designer.views.compare.table import table
 from designer.views.draw import files
-from designer.views.solve import assess, results
+from designer.views.solve import assess
 from formulations import available
 from formulations.analyses.comparison import Comparison, comparison_to_json
 from widgets.charts.comparison import Quantity, comparison_figure
@@ -111,11 +108,7 @@ def register(app: Dash, comparisons: Comparisons) -> None:
 
 
 def _ask(app: Dash) -> None:
-    @app.callback(
-        Output(ids.COMPARE_METHODS, "children"),
-        Input(ids.FORMULATION, "data"),
-        prevent_initial_call=True,
-    )
+    @app.callback(Output(ids.COMPARE_METHODS, "children"), Input(ids.FORMULATION, "data"))
     def on_choices(choices: list[Json]) -> Any:
         return page.method_rows(
             {each["value"]: each["note"] for each in choices if each["disabled"]}
@@ -125,7 +118,6 @@ def _ask(app: Dash) -> None:
         Output(ids.COMPARE_METHODS, "value"),
         Input(ids.COMPARE_ALL, "n_clicks"),
         Input(ids.COMPARE_NONE, "n_clicks"),
-        prevent_initial_call=True,
     )
     def on_all(_all: int | None, _none: int | None) -> list[str]:
         return [each.name for each in available()] if ctx.triggered_id == ids.COMPARE_ALL else []
@@ -134,6 +126,7 @@ def _ask(app: Dash) -> None:
         Output(ids.COMPARE_SIZES, "description"),
         Output(ids.COMPARE_SIZES, "error"),
         Input(ids.COMPARE_SIZES, "value"),
+        prevent_initial_call=False,
     )
     def on_sizes(words: str | None) -> tuple[str, str | None]:
         meant, wrong = sizes_words(words or "")
@@ -151,16 +144,12 @@ def _run(app: Dash, comparisons: Comparisons) -> None:
         },
         inputs={"clicks": Input(ids.COMPARE_RUN, "n_clicks")},
         state={
-            "drawing": State(ids.CANVAS, "drawing"),
-            "request": State(ids.REQUEST, "data"),
+            **commands.states("drawing", "request", "options", "sketches"),
             "methods": State(ids.COMPARE_METHODS, "value"),
             "sizes": State(ids.COMPARE_SIZES, "value"),
             "seconds": State(ids.COMPARE_SECONDS, "value"),
-            "options": State(ids.OPTIONS, "data"),
-            "sketches": State(ids.SKETCH, "data"),
         },
         running=[(Output(ids.COMPARE_RUN, "loading"), True, False)],
-        prevent_initial_call=True,
     )
     def on_run(
         *,
@@ -174,7 +163,7 @@ def _run(app: Dash, comparisons: Comparisons) -> None:
         **_: Any,
     ) -> Json:
         try:
-            asked = read_question(
+            question = read_question(
                 drawing["topology"],
                 request,
                 methods=methods or (),
@@ -182,21 +171,14 @@ def _run(app: Dash, comparisons: Comparisons) -> None:
                 seconds=seconds,
                 options=_set(options, sketches),
             )
-            key = comparisons.start(asked.taken(), owner=visitor())
+            key = comparisons.start(question.taken(), owner=visitor())
         except CclError as error:
-            return {"notes": note(str(error), title="Cannot compare")}
+            return {"notes": ui.note(str(error), title="Cannot compare")}
         return {"job": {"key": sealed(key)}, "seen": None, "opened": ""}
 
-    @app.callback(
-        Output(ids.COMPARE_STOP, "n_clicks"),
-        Input(ids.COMPARE_STOP, "n_clicks"),
-        State(ids.COMPARE_JOB, "data"),
-        prevent_initial_call=True,
+    commands.stops(
+        app, lambda job: comparisons.cancel(key_of(job)), ids.COMPARE_JOB, ids.COMPARE_STOP
     )
-    def on_stop(clicks: int | None, job: Json | None) -> Any:
-        if clicks and job:
-            comparisons.cancel(key_of(job))
-        return no_update
 
 
 def _set(options: dict[str, Json] | None, sketches: dict[str, Json] | None) -> dict[str, Json]:
@@ -215,14 +197,9 @@ def _watch(app: Dash, comparisons: Comparisons) -> None:
         Output(ids.COMPARE_EXPORT, "disabled"),
         Input(ids.COMPARE_JOB, "data"),
         Input(ids.COMPARE_SEEN, "data"),
+        prevent_initial_call=False,
     )
-    # Dash does not answer a question that the next one overtakes, so they wait for one another.
-    app.clientside_callback(
-        "(n, busy) => busy ? window.dash_clientside.no_update : n",
-        Output(ids.COMPARE_BEAT, "data"),
-        Input(ids.COMPARE_TICK, "n_intervals"),
-        State(ids.COMPARE_BUSY, "data"),
-    )
+    commands.beats(app, ids.COMPARE_TICK, busy=ids.COMPARE_BUSY, beat=ids.COMPARE_BEAT)
 
     @callback(
         app,
@@ -235,7 +212,6 @@ def _watch(app: Dash, comparisons: Comparisons) -> None:
         inputs={"beat": Input(ids.COMPARE_BEAT, "data")},
         state={"job": State(ids.COMPARE_JOB, "data"), "seen": State(ids.COMPARE_SEEN, "data")},
         running=[(Output(ids.COMPARE_BUSY, "data"), True, False)],
-        prevent_initial_call=True,
     )
     def on_beat(job: Json | None, seen: Json | None, **_: Any) -> Json:
         if not job:
@@ -258,7 +234,6 @@ def _rows(app: Dash, comparisons: Comparisons) -> None:
         Input(ids.COMPARE_SEEN, "data"),
         Input(ids.COMPARE_OPENED, "data"),
         State(ids.COMPARE_JOB, "data"),
-        prevent_initial_call=True,
     )
     def on_seen(_seen: Any, opened: str, job: Json | None) -> Any:
         standing = _standing(comparisons, job)
@@ -270,7 +245,6 @@ def _rows(app: Dash, comparisons: Comparisons) -> None:
         ClientsideFunction("topoloom", "unfolded"),
         Input(ids.COMPARE_TABLE, "children"),
         State(ids.COMPARE_OPENED, "data"),
-        prevent_initial_call=True,
     )
 
     @callback(
@@ -286,7 +260,6 @@ def _rows(app: Dash, comparisons: Comparisons) -> None:
             "scheme": Input(ids.SCHEME_NOW, "data"),
         },
         state={"job": State(ids.COMPARE_JOB, "data")},
-        prevent_initial_call=True,
     )
     def on_plot(quantity: Any, scheme: str | None, job: Any, **_: Any) -> Json:
         standing = _standing(comparisons, job)
@@ -300,7 +273,6 @@ def _rows(app: Dash, comparisons: Comparisons) -> None:
         Output(ids.COMPARE_OPENED, "data", allow_duplicate=True),
         Input({"compare-more": ALL}, "n_clicks"),
         State(ids.COMPARE_OPENED, "data"),
-        prevent_initial_call=True,
     )
     def on_more(clicks: list[int | None], opened: str) -> Any:
         if not any(clicks) or not ctx.triggered_id:
@@ -316,17 +288,16 @@ def _stale(app: Dash, comparisons: Comparisons) -> None:
         Input(ids.PROBLEM, "data"),
         Input(ids.COMPARE_SEEN, "data"),
         State(ids.COMPARE_JOB, "data"),
-        prevent_initial_call=True,
     )
     def on_problem(problem: Json | None, _seen: Any, job: Any) -> tuple[Any, str]:
         standing = _standing(comparisons, job)
         if standing is None or not problem:
             return None, "ds-cmp-right"
-        changed = changed_since(standing.asked, problem["topology"], problem["request"])
+        changed = changed_since(standing.question, problem["topology"], problem["request"])
         if not changed:
             return None, "ds-cmp-right"
         words = f"Out of date: {changed} has changed. Compare again."
-        return results.banner("clock", "plain", words), "ds-cmp-right ds-cmp-old"
+        return ui.banner("clock", "plain", words), "ds-cmp-right ds-cmp-old"
 
 
 def _open(app: Dash, comparisons: Comparisons) -> None:
@@ -334,27 +305,28 @@ def _open(app: Dash, comparisons: Comparisons) -> None:
         app,
         output={
             **plan(),
-            "size": Output(ids.SIZE, "value", allow_duplicate=True),
-            "formulation": Output(ids.FORMULATION, "value", allow_duplicate=True),
+            **commands.changes("size", "formulation", "notes"),
             "view": Output(ids.VIEW, "value"),
-            "notes": commands.notes(),
         },
         inputs={"clicks": Input({"compare-open": ALL, "from": ALL}, "n_clicks")},
         state={"job": State(ids.COMPARE_JOB, "data"), "solve": State(ids.JOB, "data")},
-        prevent_initial_call=True,
     )
     def on_open(clicks: list[int | None], job: Any, solve: Any) -> Json:
         if not any(clicks) or not ctx.triggered_id:
             return {}
         if solve:
-            return {"notes": note("a solve is running and shows its own plans; stop it first")}
+            return {"notes": ui.note("a solve is running and shows its own plans; stop it first")}
         standing = _standing(comparisons, job)
         row = standing and row_of(standing.comparison, ctx.triggered_id["compare-open"])
         if not standing or not row or row.result is None:
-            return {"notes": note(GONE)}
+            return {"notes": ui.note(GONE)}
         result, size = row.result, format_size(row.size)
-        asked = {**standing.asked.request, "size": size, "formulation": row.method.formulation}
-        shown = assess.views_of(result, asked)
+        question = {
+            **standing.question.request,
+            "size": size,
+            "formulation": row.method.formulation,
+        }
+        shown = assess.views_of(result, question)
         point = (result.solve_time, result.makespan, result.bound.makespan)
         return {
             "scene": shown["scene"],
@@ -369,12 +341,11 @@ def _open(app: Dash, comparisons: Comparisons) -> None:
 
     # Whoever solves wants to see it: the canvas and the card of the solve are in another view.
     app.clientside_callback(
-        "(job, view) => job && ['compare', 'whatif'].includes(view) ? 'canvas' "
+        "(job, view) => job && ['compare', 'whatif', 'catalog'].includes(view) ? 'canvas' "
         ": window.dash_clientside.no_update",
         Output(ids.VIEW, "value", allow_duplicate=True),
         Input(ids.JOB, "data"),
         State(ids.VIEW, "value"),
-        prevent_initial_call=True,
     )
 
 
@@ -389,7 +360,6 @@ def _beside(app: Dash, comparisons: Comparisons) -> None:
         Input({"compare-beside": ALL}, "n_clicks"),
         State(ids.COMPARE_PANE, "data-show"),
         State(ids.COMPARE_OPENED, "data"),
-        prevent_initial_call=True,
     )
 
     @callback(
@@ -410,7 +380,6 @@ def _beside(app: Dash, comparisons: Comparisons) -> None:
             "opened": State(ids.COMPARE_OPENED, "data"),
             "drawing": State(ids.CANVAS, "drawing"),
         },
-        prevent_initial_call=True,
     )
     def on_beside(
         show: str, chosen: list[str], job: Any, opened: Any, drawing: Any, **_: Any
@@ -453,7 +422,6 @@ def _export(app: Dash, comparisons: Comparisons) -> None:
         State(ids.COMPARE_JOB, "data"),
         State(ids.COMPARE_QUANTITY, "value"),
         State(ids.CANVAS, "drawing"),
-        prevent_initial_call=True,
     )
     def on_export(clicks: list[int | None], job: Any, quantity: Any, drawing: Any) -> Any:
         if not any(clicks) or not ctx.triggered_id:
@@ -461,7 +429,7 @@ def _export(app: Dash, comparisons: Comparisons) -> None:
         kind = ctx.triggered_id["compare-export"]
         standing = _standing(comparisons, job)
         if standing is None:
-            return no_update, note(GONE)
+            return no_update, ui.note(GONE)
         comparison = standing.comparison
         places = drawing.get("positions") if drawing else None
         content = export(kind, comparison, quantity=quantity, positions=places)

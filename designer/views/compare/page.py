@@ -1,7 +1,5 @@
 """The Compare view: what to compare at the left, the table and the plot, or two players, right."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,8 +8,7 @@ from dash import dcc, html
 
 from ccl import text
 from ccl.result import PROOF_TOLERANCE
-from designer.shell import ids
-from designer.shell.markup import CONFIG, attributes, heading, icon
+from designer.shell import ids, ui
 from designer.views.compare.running import (
     USUAL_SECONDS,
     USUAL_SIZES,
@@ -19,8 +16,7 @@ from designer.views.compare.running import (
     is_construction,
     usual_methods,
 )
-from designer.views.solve.forms import KEPT
-from designer.views.solve.results import banner
+from designer.views.solve.forms import PERSISTED
 from formulations import DEFAULT, Formulation, available
 from formulations.analyses.comparison import Comparison, News
 from widgets import QuantityField, SchedulePair
@@ -29,6 +25,15 @@ from widgets.charts.comparison import crossover_words
 EMPTY = (
     "Tick methods, give sizes, and run: every plan is verified, replayed and set against one bound."
 )
+
+
+EXPORTS = (
+    ("html", "code", "Web page", "plot, table and two players, from disk"),
+    ("svg", "image", "Plot as SVG", "in the style of papers, as shown"),
+    ("json", "file", "Comparison as JSON", "every plan; can be read again"),
+    ("csv", "table", "Table as CSV", "one row per method and size"),
+)
+"""(kind, icon, title, note) of each file."""
 
 
 def stores() -> list[Any]:
@@ -45,40 +50,29 @@ def stores() -> list[Any]:
 
 def pane() -> html.Div:
     """Return the whole view."""
-    return html.Div(
-        [_form(), _found()],
-        id=ids.COMPARE_PANE,
-        className="ds-pane ds-cmp",
-        **attributes(data_show="table"),
-    )
+    return ui.div("ds-pane ds-cmp", _form(), _found(), id=ids.COMPARE_PANE, data_show="table")
 
 
 def _form() -> html.Div:
-    return html.Div(
-        [
-            html.Div(
-                [
-                    heading(
-                        "Methods",
-                        html.Div(
-                            [_small("All", ids.COMPARE_ALL), _small("None", ids.COMPARE_NONE)]
-                        ),
-                    ),
-                    dmc.CheckboxGroup(
-                        id=ids.COMPARE_METHODS,
-                        value=usual_methods(),
-                        children=method_rows({}),
-                        **KEPT,
-                        **attributes(aria_label="Methods to compare"),
-                    ),
-                ],
-                className="ds-cmp-methods",
+    return ui.div(
+        "ds-cmp-form",
+        ui.div(
+            "ds-cmp-methods",
+            ui.heading(
+                "Methods",
+                html.Div([ui.quiet("All", ids.COMPARE_ALL), ui.quiet("None", ids.COMPARE_NONE)]),
             ),
-            html.Div([_sizes(), _seconds(), _buttons()], className="ds-cmp-ask"),
-        ],
-        className="ds-cmp-form",
+            dmc.CheckboxGroup(
+                id=ids.COMPARE_METHODS,
+                value=usual_methods(),
+                children=method_rows({}),
+                **PERSISTED,
+                **ui.attributes(aria_label="Methods to compare"),
+            ),
+        ),
+        ui.div("ds-cmp-ask", _sizes(), _seconds(), _buttons()),
         role="group",
-        **attributes(aria_label="What to compare"),
+        aria_label="What to compare",
     )
 
 
@@ -99,7 +93,7 @@ def method_rows(refusals: Mapping[str, str]) -> list[Any]:
     rows: list[Any] = []
     for name, members in groups:
         if name:
-            rows.append(html.Div(name, className="ds-cmp-group"))
+            rows.append(ui.div("ds-cmp-group", name))
         rows += [_method(each, refusals.get(each.name)) for each in members]
     return rows
 
@@ -115,10 +109,6 @@ def _method(each: Formulation, refused: str | None) -> dmc.Checkbox:
     )
 
 
-def _small(words: str, key: str) -> dmc.Button:
-    return dmc.Button(words, id=key, size="compact-xs", variant="subtle", color="gray")
-
-
 def _sizes() -> Any:
     return dmc.TextInput(
         id=ids.COMPARE_SIZES,
@@ -129,7 +119,7 @@ def _sizes() -> Any:
         inputWrapperOrder=["label", "input", "description", "error"],
         size="xs",
         spellCheck=False,
-        **KEPT,
+        **PERSISTED,
     )
 
 
@@ -141,20 +131,18 @@ def _seconds() -> Any:
         label="Seconds per solve",
         value=USUAL_SECONDS,
         above=0,
-        **KEPT,
+        **PERSISTED,
     )
 
 
 def _buttons() -> html.Div:
     return html.Div(
         [
-            dmc.Button(
-                "Compare", id=ids.COMPARE_RUN, leftSection=icon("play"), size="sm", fullWidth=True
-            ),
-            dmc.Button(
+            ui.button("Compare", ids.COMPARE_RUN, "play", size="sm", fullWidth=True),
+            ui.button(
                 "Stop",
-                id=ids.COMPARE_STOP,
-                leftSection=icon("stop"),
+                ids.COMPARE_STOP,
+                "stop",
                 size="sm",
                 variant="default",
                 fullWidth=True,
@@ -166,136 +154,89 @@ def _buttons() -> html.Div:
 
 
 def _found() -> html.Div:
-    return html.Div(
-        [
-            html.Div(
-                [
-                    html.Div(status(None), id=ids.COMPARE_STATUS, className="ds-cmp-status"),
-                    _actions(),
-                ],
-                className="ds-cmp-head",
+    return ui.div(
+        "ds-cmp-right",
+        ui.div(
+            "ds-cmp-head", ui.div("ds-cmp-status", status(None), id=ids.COMPARE_STATUS), _actions()
+        ),
+        html.Div(id=ids.COMPARE_STALE, role="status"),
+        ui.div(
+            "ds-cmp-found",
+            ui.div(
+                "ds-cmp-rows",
+                empty(),
+                id=ids.COMPARE_TABLE,
+                tabIndex=0,
+                role="region",
+                aria_label="Rows of the comparison",
             ),
-            html.Div(id=ids.COMPARE_STALE, role="status"),
-            html.Div(
-                [
-                    html.Div(
-                        empty(),
-                        id=ids.COMPARE_TABLE,
-                        className="ds-cmp-rows",
-                        tabIndex=0,
-                        role="region",
-                        **attributes(aria_label="Rows of the comparison"),
-                    ),
-                    _plot(),
-                ],
-                className="ds-cmp-found",
+            _plot(),
+        ),
+        ui.div(
+            "ds-cmp-pair",
+            SchedulePair(
+                id=ids.COMPARE_PAIR, choices=[], chosen=[], films=[], theme="auto", height="100%"
             ),
-            html.Div(
-                SchedulePair(
-                    id=ids.COMPARE_PAIR,
-                    choices=[],
-                    chosen=[],
-                    films=[],
-                    theme="auto",
-                    height="100%",
-                ),
-                className="ds-cmp-pair",
-            ),
-        ],
-        className="ds-cmp-right",
+        ),
         id=ids.COMPARE_FOUND,
     )
 
 
 def _plot() -> html.Div:
-    return html.Div(
-        [
-            html.Div(
-                [
-                    html.Div(id=ids.COMPARE_NOTE, className="ds-note"),
-                    dmc.SegmentedControl(
-                        id=ids.COMPARE_QUANTITY,
-                        data=[
-                            {"value": "time", "label": "Time"},
-                            {"value": "ratio", "label": "× bound"},
-                            {"value": "algbw", "label": "algbw"},
-                        ],
-                        value="time",
-                        size="xs",
-                        **attributes(aria_label="What the plot shows"),
-                    ),
-                ],
-                className="ds-cmp-plot-head",
+    return ui.div(
+        "ds-card ds-cmp-plot",
+        ui.div(
+            "ds-cmp-plot-head",
+            html.Div(id=ids.COMPARE_NOTE, className="ds-note"),
+            ui.segments(
+                ids.COMPARE_QUANTITY,
+                "What the plot shows",
+                {"time": "Time", "ratio": "× bound", "algbw": "algbw"},
             ),
-            dcc.Graph(
-                id=ids.COMPARE_PLOT,
-                config=CONFIG,
-                responsive=True,
-                style={"height": "100%"},
-                className="ds-cmp-graph",
-            ),
-        ],
+        ),
+        ui.graph(ids.COMPARE_PLOT, style={"height": "100%"}, className="ds-cmp-graph"),
         id=ids.COMPARE_PLOT_BOX,
-        className="ds-card ds-cmp-plot",
         hidden=True,
     )
 
 
 def _actions() -> html.Div:
-    beside = dmc.Button(
+    beside = ui.button(
         "Side by side",
-        id=ids.COMPARE_BESIDE,
-        leftSection=icon("film"),
+        ids.COMPARE_BESIDE,
+        "film",
         size="compact-sm",
         variant="light",
         disabled=True,
     )
-    return html.Div([beside, _exports()], className="ds-row")
+    return ui.div("ds-row", beside, _exports())
 
 
 def _exports() -> dmc.Menu:
-    target = dmc.Button(
+    target = ui.button(
         "Export",
-        id=ids.COMPARE_EXPORT,
+        ids.COMPARE_EXPORT,
+        "download",
         variant="default",
         size="compact-sm",
-        leftSection=icon("download"),
         disabled=True,
     )
-    items = [
-        dmc.MenuItem(
-            [html.Div(title), html.Small(note)],
-            id={"compare-export": kind},
-            leftSection=icon(picture),
-            className="ds-menu-item",
-        )
-        for kind, picture, title, note in (
-            ("html", "code", "Web page", "plot, table and two players, from disk"),
-            ("svg", "image", "Plot as SVG", "in the style of papers, as shown"),
-            ("json", "file", "Comparison as JSON", "every plan; can be read again"),
-            ("csv", "table", "Table as CSV", "one row per method and size"),
-        )
-    ]
-    return dmc.Menu(
-        [dmc.MenuTarget(target), dmc.MenuDropdown(items)],
-        position="bottom-end",
-        width=268,
-        shadow="md",
+    return ui.menu(
+        target, [ui.menu_entry({"compare-export": kind}, *told) for kind, *told in EXPORTS]
     )
 
 
 def empty() -> html.Div:
     """Say what this view is for, where there is no comparison yet."""
-    return html.Div(
-        [icon("table"), html.B("Compare methods over sizes"), html.Span(EMPTY)],
-        className="ds-cmp-empty",
+    return ui.div(
+        "ds-cmp-empty", ui.icon("table"), html.B("Compare methods over sizes"), html.Span(EMPTY)
     )
 
 
 def status(standing: Standing | None) -> Any:
     """Say how far a comparison is."""
     if standing is None:
-        return heading("Comparison")
+        return ui.heading("Comparison")
     done, cells = len(standing.comparison.rows), _cells(standing)
     if not standing.running:
         rows = (
@@ -304,26 +245,27 @@ def status(standing: Standing | None) -> Any:
         words = "Stopped" if standing.cancelled else "Finished"
         tell = f"{words}: {rows} in {text.seconds(standing.seconds)}"
         if standing.fault:
-            return [banner("warning", "bad", text.sentence(standing.fault))]
-        return [html.Div([icon("check"), html.Span(tell, role="status")], className="ds-cmp-line")]
-    line = html.Div(
-        [
-            dmc.Loader(size=12),
-            html.Span(f"{done} of {cells}", role="status"),
-            html.Small(_waits(standing.waiting) or _doing(standing.now)),
-        ],
-        className="ds-cmp-line",
+            return [ui.banner("warning", "bad", text.sentence(standing.fault))]
+        return [ui.div("ds-cmp-line", ui.icon("check"), html.Span(tell, role="status"))]
+    line = ui.div(
+        "ds-cmp-line",
+        dmc.Loader(size=12),
+        html.Span(f"{done} of {cells}", role="status"),
+        html.Small(_waits(standing.waiting) or _doing(standing.now)),
     )
     return [
         line,
         dmc.Progress(
-            value=100 * done / cells, size=3, animated=True, **attributes(aria_label="Solves done")
+            value=100 * done / cells,
+            size=3,
+            animated=True,
+            **ui.attributes(aria_label="Solves done"),
         ),
     ]
 
 
 def _cells(standing: Standing) -> int:
-    return len(standing.asked.methods) * len(standing.asked.sizes)
+    return len(standing.question.methods) * len(standing.question.sizes)
 
 
 def _waits(place: int) -> str:

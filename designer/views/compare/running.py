@@ -9,18 +9,16 @@ What is to be compared: methods, sizes and seconds, and whether it is what is dr
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from ccl.errors import CclError, ProblemError
 from ccl.problem import Problem
 from ccl.serialization.quantity import format_size, parse_size
-from designer.jobs import ABANDONED, JobRegistry, Limits
+from designer.jobs import JobRegistry, Watched
 from designer.session import topology_of
-from designer.shell.markup import ROOTED
+from designer.shell import ui
 from designer.shell.request import Request, problem_of, read_request
 from formulations import DEFAULT, Formulation, available, formulation
 from formulations.analyses.comparison import Comparison, Method, News
@@ -32,7 +30,7 @@ USUAL_SECONDS = 5.0
 FACTOR = 4.0
 """From one size to the next, where a range does not say."""
 MOST_SIZES = 32
-"""More points than this cannot be told apart on an axis."""
+"""More points than this run into one another on an axis."""
 
 NOTHING = "no method is chosen; tick at least one that can take this problem"
 """What is said where nothing is left to compare."""
@@ -188,7 +186,7 @@ def sizes_words(words: str) -> tuple[str, str]:
 
 def is_construction(method: Formulation) -> bool:
     """Whether a formulation searches nothing and builds no model, so that it takes no time."""
-    return method.options.__module__.startswith("formulations.schedules")
+    return method.run.__module__.startswith("formulations.schedules")
 
 
 def usual_methods() -> list[str]:
@@ -197,10 +195,10 @@ def usual_methods() -> list[str]:
 
 
 def changed_since(
-    asked: Question, topology: Mapping[str, Any], request: Mapping[str, Any] | None
+    question: Question, topology: Mapping[str, Any], request: Mapping[str, Any] | None
 ) -> str:
     """Say what has changed since a comparison began: ``the drawing``, or nothing."""
-    before = asked.problem.topology
+    before = question.problem.topology
     try:
         now = topology_of(topology)
     except CclError:
@@ -208,10 +206,10 @@ def changed_since(
     if replace(now, name=before.name) != before:
         return "the drawing"
     keys = ["collective", "chunks", "custom"]
-    if asked.request.get("collective") in ROOTED:
+    if question.request.get("collective") in ui.ROOTED:
         keys.append("root")
-    same = all(asked.request.get(key) == (request or {}).get(key) for key in keys)
-    return "" if same else "what is asked"
+    same = all(question.request.get(key) == (request or {}).get(key) for key in keys)
+    return "" if same else "the request"
 
 
 MOST_STORED = 8
@@ -237,14 +235,14 @@ class Standing:
 
     Parameters
     ----------
-    asked
+    question
         What is compared.
     comparison
         What there is so far.
     running, cancelled
         Whether it goes on, and whether the user ended it.
     turn
-        Grows with every row and with every solve that begins, so that news can be told from old.
+        Grows with every row and with every solve that begins, which distinguishes news from old.
     now
         The last news, None before the first.
     seconds
@@ -255,7 +253,7 @@ class Standing:
         Its place in line, 1 for who is next; 0 when it has begun.
     """
 
-    asked: Question
+    question: Question
     comparison: Comparison
     running: bool
     cancelled: bool
@@ -267,107 +265,58 @@ class Standing:
 
 
 @dataclass
-class _Watch:
+class _Watch(Watched):
     """One comparison with what it has said so far."""
 
-    starts: Callable[[], Job]
-    asked: Question
-    job: Job | None = None
-    begin: float = field(default_factory=time.monotonic)
-    end: float | None = None
     turn: int = 0
     now: News | None = None
-    cancelled: bool = False
-    seen: float = field(default_factory=time.monotonic)
-    outcome: Future[None] = field(default_factory=Future)
 
-    def go(self) -> None:
-        """Begin it; it is its turn."""
-        self.job = self.starts()
-        self.begin = time.monotonic()
-
-    def follow(self) -> None:
-        """Read the news until it ends; run by a thread of its own."""
-        assert self.job is not None
-        try:
-            for news in self.job:
-                self.now = news
-                self.turn += news.progress is None
-        finally:
-            self.end = time.monotonic()
-            self.turn += 1
-
-    def stop(self) -> None:
-        """End the comparison now; its rows stay."""
-        self.cancelled = True
-        if self.job is None:
-            self.end = time.monotonic()
-            self.turn += 1
-        else:
-            self.job.cancel()
+    def take(self, said: News) -> None:
+        """Keep the news."""
+        self.now = said
+        self.turn += said.progress is None
 
     def standing(self, place: int) -> Standing:
-        """Return where it stands, its place in line told."""
-        self.seen = time.monotonic()
-        done, fault = self.outcome.done(), ""
+        """Return where it stands, its place in line included."""
+        running, fault = False, ""
         try:
-            if done and not self.cancelled:
-                self.outcome.result()
+            running = self.ask()
         except CclError as error:
             fault = str(error)
         return Standing(
-            asked=self.asked,
+            question=self.question,
             comparison=self._so_far(),
-            running=not done,
+            running=running,
             cancelled=self.cancelled,
-            turn=self.turn,
+            turn=self.turn + (self.end is not None),
             now=self.now,
-            seconds=(self.end or time.monotonic()) - self.begin,
+            seconds=self.seconds,
             fault=fault,
             waiting=place,
         )
 
     def _so_far(self) -> Comparison:
         if self.job is None:
-            return Comparison(self.asked.problem, self.asked.methods, (), (), ())
-        return self.job.comparison()
+            return Comparison(self.question.problem, self.question.methods, (), (), ())
+        found: Comparison = self.job.comparison()
+        return found
 
 
 class Comparisons(JobRegistry[_Watch]):
     """The comparisons of all pages of one application, by key.
 
-    Parameters
-    ----------
-    start
-        Starts one as `formulations.start_comparison` does.
-    limits
-        How many run and wait, and the memory that each may take.
-    abandoned
-        Seconds without a question after which a running one is ended.
+    `start` starts one as `formulations.start_comparison` does.
     """
 
-    def __init__(
-        self,
-        start: Callable[..., Job],
-        limits: Limits | None = None,
-        *,
-        abandoned: float = ABANDONED,
-    ) -> None:
-        self.limits = limits or Limits()
-        super().__init__(
-            "comparison",
-            most=self.limits.comparisons,
-            waiting=self.limits.waiting,
-            abandoned=abandoned,
-        )
-        self._start = start
+    what = "comparison"
+    stored = MOST_STORED
 
-    def start(self, asked: Question, *, owner: str = "") -> str:
+    def start(self, question: Question, *, owner: str = "") -> str:
         """Begin a comparison, or let it wait for its turn, and return its key.
 
         Parameters
         ----------
-        asked
+        question
             What is compared.
         owner
             Who asks; turns are shared fairly among those who do.
@@ -378,16 +327,16 @@ class Comparisons(JobRegistry[_Watch]):
             If as many wait as may, or nothing is to be compared.
         """
 
-        def begin() -> Job:
+        def begin() -> Any:
             return self._start(
-                asked.problem,
-                asked.methods,
-                sizes=asked.sizes,
-                time_limit=asked.seconds,
+                question.problem,
+                question.methods,
+                sizes=question.sizes,
+                time_limit=question.seconds,
                 memory=self.limits.memory_each(),
             )
 
-        return self._add(_Watch(begin, asked), owner)
+        return self._add(_Watch(begin, question), owner)
 
     def standing(self, key: str | None) -> Standing | None:
         """Return where a comparison stands, or None if there is none with this key.
@@ -398,18 +347,5 @@ class Comparisons(JobRegistry[_Watch]):
         try:
             return None if watch is None else watch.standing(self._place(key or ""))
         except Exception:
-            self._watches.pop(key or "", None)
+            self._drop(key or "")
             raise
-
-    def sweep(self) -> None:
-        """End what runs and nobody asks about, and forget the oldest of what has ended."""
-        now = time.monotonic()
-        ended = []
-        for key, watch in list(self._watches.items()):
-            if watch.outcome.done():
-                ended.append((watch.seen, key))
-            elif now - watch.seen > self._abandoned:
-                self.cancel(key)
-        with self._lock:
-            for _, key in sorted(ended)[:-MOST_STORED]:
-                self._watches.pop(key, None)

@@ -3,8 +3,6 @@
 What a row of a comparison has to say for itself: the formula beside the replay, how it ended.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,7 +13,7 @@ from ccl import text
 from ccl.bound import Bound
 from ccl.result import PROOF_TOLERANCE, ClosedForm, Result, Status
 from ccl.serialization.quantity import format_size
-from designer.shell.markup import attributes, icon
+from designer.shell import ui
 from designer.views.compare.running import Standing
 from formulations import available
 from formulations.analyses.comparison import Comparison, Method, Row
@@ -30,27 +28,25 @@ def detail(comparison: Comparison, row: Row) -> html.Div:
     assert result is not None
     key = key_of(row)
     buttons = [
-        dmc.Button(
+        ui.button(
             "Open on the canvas",
-            id={"compare-open": key, "from": "detail"},
-            leftSection=icon("eye"),
+            {"compare-open": key, "from": "detail"},
+            "eye",
             size="compact-sm",
             variant="light",
         ),
-        dmc.Button(
+        ui.button(
             "Play beside another",
-            id={"compare-beside": key},
-            leftSection=icon("film"),
+            {"compare-beside": key},
+            "film",
             size="compact-sm",
             variant="default",
         ),
     ]
-    return html.Div(
-        [
-            html.Div(_formula(result.closed_form, result.makespan), className="ds-cmp-formula"),
-            html.Div([*_facts(comparison, row, result), html.Div(buttons, className="ds-row")]),
-        ],
-        className="ds-cmp-both",
+    return ui.div(
+        "ds-cmp-both",
+        ui.div("ds-cmp-formula", _formula(result.closed_form, result.makespan)),
+        html.Div([*_facts(comparison, row, result), ui.div("ds-row", buttons)]),
     )
 
 
@@ -174,16 +170,8 @@ def table(standing: Standing, *, opened: str) -> html.Table:
         there = {str(row.method) for row in rows}
         waiting = [each for each in comparison.methods if str(each) not in there]
         body += [_waiting(each, size, standing=standing, look=both) for each in waiting]
-    return html.Table(
-        [
-            html.Caption("Methods and sizes", className="ds-unseen"),
-            html.Thead(
-                html.Tr([html.Th(each, scope="col", title=COLUMN_HELP.get(each)) for each in HEADS])
-            ),
-            html.Tbody(body),
-        ],
-        className="ds-cmp-table",
-    )
+    heads = [html.Th(each, scope="col", title=COLUMN_HELP.get(each)) for each in HEADS]
+    return ui.table("Methods and sizes", "ds-cmp-table", heads, body)
 
 
 def _size(comparison: Comparison, size: float) -> html.Tr:
@@ -202,7 +190,9 @@ def _row(comparison: Comparison, row: Row, *, look: Marks, opened: str) -> list[
     head = html.Th([_more(key, line, shown=shown), _open(row, key, line, look=look)], scope="row")
     share = bar(comparison, row)
     cells = [_cell(number, words, row, share=share) for number, words in enumerate(line.cells)]
-    found = [html.Tr([head, *cells], className="ds-cmp-row", **attributes(data_shown=str(shown)))]
+    found = [
+        html.Tr([head, *cells], className="ds-cmp-row", **ui.attributes(data_shown=str(shown)))
+    ]
     if shown:
         whole = html.Td(detail(comparison, row), colSpan=len(HEADS))
         found.append(html.Tr(whole, className="ds-cmp-detail"))
@@ -231,23 +221,22 @@ def _cell(number: int, words: str, row: Row, *, share: float) -> html.Td:
 
 
 def _more(key: str, line: Line, *, shown: bool) -> html.Button:
-    return html.Button(
-        icon("chevron"),
-        id={"compare-more": key},
-        type="button",
-        className="ds-cmp-more",
+    return ui.press(
+        ui.icon("chevron"),
+        {"compare-more": key},
+        "ds-cmp-more",
         title="Formula and details",
-        **attributes(aria_expanded=str(shown).lower(), aria_label=f"Details of {line.method}"),
+        aria_expanded=shown,
+        aria_label=f"Details of {line.method}",
     )
 
 
 def _open(row: Row, key: str, line: Line, *, look: Marks) -> html.Button:
     best = html.Em("fastest") if line.fastest else None
-    return html.Button(
+    return ui.press(
         [_name(row.method, look), best],
-        id={"compare-open": key, "from": "row"},
-        type="button",
-        className="ds-cmp-open",
+        {"compare-open": key, "from": "row"},
+        "ds-cmp-open",
         title=f"{_title(row.method)}: open on the canvas",
     )
 
@@ -260,7 +249,7 @@ def _name(method: Method, look: Marks) -> html.Span:
                 _SHAPES[light.symbol],
                 style={"--light": light.color, "--dark": dark.color},
                 className="ds-cmp-mark",
-                **attributes(aria_hidden="true"),
+                **ui.attributes(aria_hidden="true"),
             ),
             html.Span(str(method)),
         ],

@@ -3,8 +3,6 @@
 Ready clusters: the list, the dialog, and a fresh drawing.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from functools import cache
@@ -18,8 +16,7 @@ from ccl import text
 from ccl.errors import CclError
 from ccl.layout import layout
 from ccl.topology import Topology
-from designer.shell import ids, request
-from designer.shell.markup import note
+from designer.shell import ids, request, ui
 from designer.shell.request import Json, callback
 from designer.views.draw.files import drawing_of
 from gallery import Entry, Parameter, catalog, entry, open_cluster
@@ -53,14 +50,13 @@ def cluster_list(search: str | None) -> list[Any]:
 
 
 def _button(found: Entry) -> html.Button:
-    return html.Button(
+    return ui.press(
         [
             html.I(className="ds-thumb", style={"--thumb": f'url("{thumbnail(found.name)}")'}),
             html.Span([found.title, html.Small(counted(found.make()))]),
         ],
-        id={"cluster": found.name},
-        className="ds-cluster",
-        type="button",
+        {"cluster": found.name},
+        "ds-cluster",
         title=found.summary,
     )
 
@@ -117,9 +113,9 @@ def cluster_form(name: str) -> list[Any]:
     return [
         dmc.Text(found.title, fw=640),
         dmc.Text(found.summary, size="sm", c="dimmed", mb="sm"),
-        html.Div(
+        ui.div(
+            "ds-parameters",
             [_field(each) for each in sorted(found.parameters, key=lambda one: one.kind == "bool")],
-            className="ds-parameters",
         ),
         _figures(found),
     ]
@@ -150,9 +146,7 @@ def _figures(found: Entry) -> Any:
         html.Li([f"{each.what}: ", html.B(each.value), f" ({each.standing})"])
         for each in found.figures
     ]
-    return html.Div(
-        [html.Ul(rows), html.Div(["Source: ", found.source])], className="ds-facts ds-story"
-    )
+    return ui.div("ds-facts ds-story", html.Ul(rows), html.Div(["Source: ", found.source]))
 
 
 def opened(name: str, values: Mapping[str, Any]) -> Topology:
@@ -179,7 +173,11 @@ EMPTY: Json = {
 def register(app: Dash) -> None:
     """Wire the gallery."""
 
-    @app.callback(Output(ids.GALLERY_LIST, "children"), Input(ids.GALLERY_SEARCH, "value"))
+    @app.callback(
+        Output(ids.GALLERY_LIST, "children"),
+        Input(ids.GALLERY_SEARCH, "value"),
+        prevent_initial_call=False,
+    )
     def on_search(words: str | None) -> Any:
         return cluster_list(words)
 
@@ -191,7 +189,6 @@ def register(app: Dash) -> None:
             "gallery_open_name": Output(ids.GALLERY_OPEN, "name"),
         },
         inputs={"clicks": Input({"cluster": ALL}, "n_clicks")},
-        prevent_initial_call=True,
     )
     def on_cluster(clicks: list[int | None]) -> Json:
         if not any(clicks) or not ctx.triggered_id:
@@ -212,11 +209,8 @@ def _open(app: Dash) -> None:
     @callback(
         app,
         output={
-            "drawing": Output(ids.CANVAS, "drawing", allow_duplicate=True),
-            "command": request.output(),
+            **request.changes("drawing", "command", "other", "notes"),
             "gallery_dialog_opened": Output(ids.GALLERY_DIALOG, "opened", allow_duplicate=True),
-            "other": request.other(),
-            "notes": request.notes(),
         },
         inputs={"clicks": Input(ids.GALLERY_OPEN, "n_clicks")},
         state={
@@ -224,7 +218,6 @@ def _open(app: Dash) -> None:
             "parameter": State({"parameter": ALL}, "value"),
             "parameter_checked": State({"parameter": ALL}, "checked"),
         },
-        prevent_initial_call=True,
     )
     def on_open(name: str, **_: Any) -> Json:
         rows = [row for group in ctx.states_list[1:] for row in group]
@@ -232,7 +225,7 @@ def _open(app: Dash) -> None:
         try:
             drawing = drawing_of(opened(name, given))
         except CclError as error:
-            return {"notes": note(str(error))}
+            return {"notes": ui.note(str(error))}
         return {
             "drawing": drawing,
             "command": request.fit(),
@@ -242,14 +235,9 @@ def _open(app: Dash) -> None:
 
     @callback(
         app,
-        output={
-            "drawing": Output(ids.CANVAS, "drawing", allow_duplicate=True),
-            "other": request.other(),
-            "notes": request.notes(),
-        },
+        output=request.changes("drawing", "other", "notes"),
         inputs={"clicks": Input(ids.NEW, "n_clicks")},
         state={"drawing": State(ids.CANVAS, "drawing")},
-        prevent_initial_call=True,
     )
     def on_new(drawing: Json, **_: Any) -> Json:
         before = drawing["topology"]
@@ -259,5 +247,5 @@ def _open(app: Dash) -> None:
         return {
             "drawing": EMPTY,
             "other": request.now(),
-            "notes": note(told, "plain", title="A new drawing"),
+            "notes": ui.note(told, "plain", title="A new drawing"),
         }

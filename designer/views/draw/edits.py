@@ -1,4 +1,4 @@
-"""Edits asked for beside the canvas, as commands that the canvas carries out and can undo.
+"""Edits made beside the canvas, as commands that the canvas carries out and can undo.
 
 Each function takes the JSON of a topology and says what to do; the values are checked here by
 making the very nouns, so that a wrong one is refused in the words of `ccl`.
@@ -10,8 +10,6 @@ The drawing itself: restoring and keeping it, its name, what is added to it.
 What opens above the page: options, mathematics, a cluster's parameters.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,20 +20,7 @@ from ccl import topology as nouns
 from ccl.errors import ProblemError
 from ccl.serialization.quantity import COUNT, KINDS, parse_quantity, parse_size
 from ccl.topology import Device, Link, SharedLimit
-from designer.shell import ids, request
-from designer.shell.markup import (
-    DEFAULT_LINK,
-    DEVICE_TYPES,
-    LINK_QUANTITIES,
-    LINK_TYPES,
-    MOST_HOSTS,
-    DeviceType,
-    LinkType,
-    attributes,
-    heading,
-    icon,
-    link_type,
-)
+from designer.shell import ids, request, ui
 from designer.shell.request import DEFAULT_TIME_LIMIT
 from designer.views.draw import exporting, import_card
 from widgets import QuantityField
@@ -44,7 +29,6 @@ Json = Mapping[str, Any]
 Ends = tuple[str, str]
 
 ABILITIES = ("stores", "copies", "reduces")
-LINK_FIELDS = ("bandwidth", "alpha", "count", "medium")
 
 
 def command(name: str, /, **args: Any) -> dict[str, Any]:
@@ -210,7 +194,7 @@ def from_button(topology: Json, selection: Json | None, *, name: str, form: Json
     hosts = (selection or {}).get("hosts") or []
     if name == "repeat":
         hosts_in_all = parse_quantity(
-            form.get("count"), COUNT, what="the number of hosts", least=2, most=MOST_HOSTS
+            form.get("count"), COUNT, what="the number of hosts", least=2, most=ui.MOST_HOSTS
         )
         times = int(hosts_in_all) - 1
         join = None if form.get("join") == "none" else form.get("join")
@@ -273,7 +257,7 @@ def _whole_device(device: dict[str, Any]) -> dict[str, Any]:
 
 
 def _number(field: str, value: Any, link: Json | None) -> float:
-    told = LINK_QUANTITIES[field]
+    told = ui.LINK_QUANTITIES[field]
     what = told["what"] if link is None else f"{told['what']} of {link['src']}->{link['dst']}"
     limits = {each: told[each] for each in ("least", "above") if each in told}
     return parse_quantity(value, KINDS[told["kind"]], what=what, **limits)
@@ -291,16 +275,8 @@ def palette() -> dmc.AppShellNavbar:
     return dmc.AppShellNavbar(
         className="ds-side ds-left",
         children=[
-            html.Section(
-                [
-                    heading("Devices"),
-                    html.Div([_device(each) for each in DEVICE_TYPES], className="ds-tiles"),
-                ],
-                **attributes(aria_label="Devices"),
-            ),
-            html.Section(
-                [heading("Link type"), _palette_links()], **attributes(aria_label="Link type")
-            ),
+            ui.headed("Devices", ui.div("ds-tiles", [_device(each) for each in ui.DEVICE_TYPES])),
+            ui.headed("Link type", _palette_links()),
             _gallery(),
             dmc.UnstyledButton(
                 [dmc.Kbd("?", size="xs"), "Keyboard shortcuts"],
@@ -311,33 +287,32 @@ def palette() -> dmc.AppShellNavbar:
     )
 
 
-def _device(device: DeviceType) -> html.Button:
-    return html.Button(
-        [icon(device.kind), html.Span(device.label), html.Kbd(device.key)],
-        id={"device": device.kind},
-        className=f"ds-tile ds-{device.kind}",
-        type="button",
+def _device(device: ui.DeviceType) -> html.Button:
+    return ui.press(
+        [ui.icon(device.kind), html.Span(device.label), html.Kbd(device.key)],
+        {"device": device.kind},
+        f"ds-tile ds-{device.kind}",
         draggable="true",
         title=f"{device.label}: {device.note}. Drag it onto the canvas, or click.",
-        **attributes(data_topology=device.kind),
+        data_topology=device.kind,
     )
 
 
 def _palette_links() -> dmc.RadioGroup:
     return dmc.RadioGroup(
-        html.Div([_link(each) for each in LINK_TYPES], className="ds-links"),
+        ui.div("ds-links", [_link(each) for each in ui.LINK_TYPES]),
         id=ids.LINK_TYPE,
-        value=DEFAULT_LINK,
+        value=ui.DEFAULT_LINK,
         persistence=True,
         persistence_type="local",
-        **attributes(aria_label="Type of the next link"),
+        **ui.attributes(aria_label="Type of the next link"),
     )
 
 
-def _link(link: LinkType) -> dmc.RadioCard:
+def _link(link: ui.LinkType) -> dmc.RadioCard:
     return dmc.RadioCard(
         [
-            html.I(style={"height": f"{link.width:.1f}px"}, **attributes(aria_hidden="true")),
+            html.I(style={"height": f"{link.width:.1f}px"}, **ui.attributes(aria_hidden="true")),
             html.Span(link.label),
             html.Small(f"{link.bandwidth:g} GB/s"),
         ],
@@ -354,23 +329,18 @@ def _link(link: LinkType) -> dmc.RadioCard:
 
 
 def _gallery() -> Any:
-    return html.Section(
-        [
-            heading(
-                "Gallery",
-                dmc.Button("New", id=ids.NEW, size="compact-xs", variant="subtle", color="gray"),
-            ),
-            dmc.TextInput(
-                id=ids.GALLERY_SEARCH,
-                placeholder="Search clusters",
-                leftSection=icon("search"),
-                size="xs",
-                debounce=200,
-                **attributes(aria_label="Search clusters"),
-            ),
-            html.Div(id=ids.GALLERY_LIST, className="ds-gallery"),
-        ],
-        **attributes(aria_label="Gallery"),
+    return ui.section(
+        "Gallery",
+        ui.heading("Gallery", ui.quiet("New", ids.NEW)),
+        dmc.TextInput(
+            id=ids.GALLERY_SEARCH,
+            placeholder="Search clusters",
+            leftSection=ui.icon("search"),
+            size="xs",
+            debounce=200,
+            **ui.attributes(aria_label="Search clusters"),
+        ),
+        html.Div(id=ids.GALLERY_LIST, className="ds-gallery"),
     )
 
 
@@ -381,26 +351,22 @@ def register(app: Dash) -> None:
         ("add", Input({"device": ALL}, "n_clicks")),
         ("shortcuts", Input(ids.SHORTCUTS_OPEN, "n_clicks")),
     ):
-        app.clientside_callback(
-            ClientsideFunction("topoloom", name),
-            request.output(),
-            pressed,
-            prevent_initial_call=True,
-        )
+        app.clientside_callback(ClientsideFunction("topoloom", name), request.output(), pressed)
     app.clientside_callback(
-        ClientsideFunction("topoloom", "picture"),
-        Input({"picture": ALL}, "n_clicks"),
-        prevent_initial_call=True,
+        ClientsideFunction("topoloom", "picture"), Input({"picture": ALL}, "n_clicks")
     )
     app.clientside_callback(
         ClientsideFunction("topoloom", "view"),
         Output("stage", "data-view"),
         Input(ids.VIEW, "value"),
+        prevent_initial_call=False,
     )
 
-    @app.callback(Output(ids.CANVAS, "link_preset"), Input(ids.LINK_TYPE, "value"))
+    @app.callback(
+        Output(ids.CANVAS, "link_preset"), Input(ids.LINK_TYPE, "value"), prevent_initial_call=False
+    )
     def on_link_type(key: str) -> dict[str, Any]:
-        return link_type(key).preset()
+        return ui.link_type(key).preset()
 
 
 def _document(app: Dash) -> None:
@@ -418,13 +384,13 @@ def _document(app: Dash) -> None:
         Output(ids.COUNTS, "children"),
         Input(ids.CANVAS, "drawing"),
         State(ids.HOME, "data"),
+        prevent_initial_call=False,
     )
     app.clientside_callback(
         ClientsideFunction("topoloom", "rename"),
         request.output(),
         Input(ids.NAME, "value"),
         State(ids.CANVAS, "drawing"),
-        prevent_initial_call=True,
     )
 
 
@@ -445,12 +411,8 @@ def _options() -> dmc.Drawer:
             html.Div(id=ids.OPTIONS_FORM),
             dmc.Divider(label="Limits", labelPosition="left", my="md"),
             _limits(),
-            dmc.Button(
-                "Reset to defaults",
-                id=ids.OPTIONS_RESET,
-                variant="default",
-                mt="lg",
-                fullWidth=True,
+            ui.button(
+                "Reset to defaults", ids.OPTIONS_RESET, variant="default", mt="lg", fullWidth=True
             ),
         ],
         id=ids.OPTIONS_DRAWER,
@@ -466,51 +428,41 @@ def _options() -> dmc.Drawer:
 def _limits() -> html.Div:
     """Return when to stop: a row of every formulation."""
     kept = {"debounce": 300, "persistence": True, "persistence_type": "local"}
-    return html.Div(
-        [
-            QuantityField(
-                id=ids.TIME_LIMIT,
-                kind="duration",
-                what="the time limit",
-                label="Time limit",
-                description="Stop then and keep the best; empty for none",
-                value=DEFAULT_TIME_LIMIT,
-                above=0,
-                optional=True,
-                size="sm",
-                **kept,
-            )
-        ],
-        className="ds-fields",
+    return ui.div(
+        "ds-fields",
+        QuantityField(
+            id=ids.TIME_LIMIT,
+            kind="duration",
+            what="the time limit",
+            label="Time limit",
+            description="Stop then and keep the best; empty for none",
+            value=DEFAULT_TIME_LIMIT,
+            above=0,
+            optional=True,
+            size="sm",
+            **kept,
+        ),
     )
 
 
 def _mathematics() -> dmc.Modal:
-    return dmc.Modal(
-        [
-            html.Div(id=ids.ABOUT_HEAD),
-            html.Div(id=ids.ABOUT_SIZE),
-            html.Div(id=ids.MATHEMATICS_TEXT, tabIndex=0),
-            dcc.Store(id=ids.ABOUT_REQUEST),
-        ],
-        id=ids.MATHEMATICS,
-        title="About this formulation",
-        size=900,
-        classNames={"title": "ds-modal-title"},
-        closeButtonProps={"aria-label": "Close"},
+    return ui.modal(
+        ids.MATHEMATICS,
+        "About this formulation",
+        900,
+        html.Div(id=ids.ABOUT_HEAD),
+        html.Div(id=ids.ABOUT_SIZE),
+        html.Div(id=ids.MATHEMATICS_TEXT, tabIndex=0),
+        dcc.Store(id=ids.ABOUT_REQUEST),
+        keepMounted=False,
     )
 
 
 def _dialogs_gallery() -> dmc.Modal:
-    return dmc.Modal(
-        [
-            html.Div(id=ids.GALLERY_FORM),
-            dmc.Group(dmc.Button("Open", id=ids.GALLERY_OPEN), justify="flex-end", mt="lg"),
-        ],
-        id=ids.GALLERY_DIALOG,
-        title="Open a cluster",
-        size=460,
-        keepMounted=True,
-        classNames={"title": "ds-modal-title"},
-        closeButtonProps={"aria-label": "Close"},
+    return ui.modal(
+        ids.GALLERY_DIALOG,
+        "Open a cluster",
+        460,
+        html.Div(id=ids.GALLERY_FORM),
+        dmc.Group(ui.button("Open", ids.GALLERY_OPEN), justify="flex-end", mt="lg"),
     )

@@ -1,9 +1,7 @@
 """Every format that is written: which are there, the options of one, what it does not keep.
 
-What of the page is written, the dialog of all formats, and the drawing as Python on the clipboard.
+The content that is written, the dialog of all formats, and the drawing as Python on the clipboard.
 """
-
-from __future__ import annotations
 
 import base64
 import time
@@ -18,12 +16,10 @@ from ccl.errors import CclError
 from ccl.options import option_fields
 from ccl.serialization.conditions import Document, Kind, document
 from designer.session import result_of, topology_of
-from designer.shell import ids, request
-from designer.shell.markup import attributes, icon, note
+from designer.shell import ids, request, ui
 from designer.shell.request import callback, problem_of, read_request, same_question
 from designer.views.draw.files import file_name
 from designer.views.solve.forms import changed, option_rows
-from designer.views.solve.results import banner
 from interchange.formats.format import Writer, Written
 from interchange.formats.own import python_code
 from interchange.formats.own.fragment import Solving
@@ -57,12 +53,12 @@ def group_of(writer: Writer) -> str:
     return next((title for room, title in GROUPS.items() if room in rooms), GROUPS["own"])
 
 
-def content_of(drawing: Json, asked: Json | None, result: Json | None) -> Document:
+def content_of(drawing: Json, request: Json | None, result: Json | None) -> Document:
     """Return all that is on the page as a document.
 
     Parameters
     ----------
-    drawing, asked
+    drawing, request
         What is drawn and asked; what cannot be solved is a topology alone.
     result
         The schedule as JSON if it is of this drawing, else None.
@@ -77,32 +73,32 @@ def content_of(drawing: Json, asked: Json | None, result: Json | None) -> Docume
         return document(result_of(result), positions=places)
     topology = topology_of(drawing["topology"])
     try:
-        problem = problem_of(drawing["topology"], read_request(asked))
-    except CclError:  # the page says what is wrong with what is asked
+        problem = problem_of(drawing["topology"], read_request(request))
+    except CclError:  # the page says what is wrong with the request
         return document(topology, positions=places)
     return document(problem, positions=places)
 
 
-def solving_of(asked: Json | None) -> Solving | None:
+def solving_of(request: Json | None) -> Solving | None:
     """Return how the header asks for a solve, None while a number in it is wrong."""
     try:
-        request = read_request(asked)
-    except CclError:  # the page says what is wrong with what is asked
+        read = read_request(request)
+    except CclError:  # the page says what is wrong with the request
         return None
     return Solving(
-        formulation=request.formulation,
-        options=dict(request.options),
-        time_limit=request.time_limit,
-        gap=request.gap,
+        formulation=read.formulation,
+        options=dict(read.options),
+        time_limit=read.time_limit,
+        gap=read.gap,
     )
 
 
-def enough(drawing: Json, asked: Json | None, *, result: bool, fresh: bool) -> dict[str, str]:
+def enough(drawing: Json, request: Json | None, *, result: bool, fresh: bool) -> dict[str, str]:
     """Return the kind of document that can be made, and why it is no more than that.
 
     Parameters
     ----------
-    drawing, asked
+    drawing, request
         As for `content_of`.
     result, fresh
         Whether there is a schedule, and whether it is of this drawing and question.
@@ -111,7 +107,7 @@ def enough(drawing: Json, asked: Json | None, *, result: bool, fresh: bool) -> d
         return {"kind": "result", "why": ""}
     why = "the schedule is out of date" if result else "solve first"
     try:
-        return {"kind": content_of(drawing, asked, None).kind, "why": why}
+        return {"kind": content_of(drawing, request, None).kind, "why": why}
     except CclError as error:
         return {"kind": "topology", "why": str(error)}
 
@@ -173,42 +169,28 @@ def download(written: Written, drawing: Json, writer: Writer) -> dict[str, Any]:
 
 def dialog() -> dmc.Modal:
     """Return the dialog, closed."""
-    return dmc.Modal(
-        html.Div([_formats(), _format()], className="ds-exp"),
-        id=ids.EXPORT_DIALOG,
-        title="Export",
-        size=820,
-        keepMounted=True,
-        classNames={"title": "ds-modal-title"},
-        closeButtonProps={"aria-label": "Close"},
-    )
+    return ui.modal(ids.EXPORT_DIALOG, "Export", 820, ui.div("ds-exp", _formats(), _format()))
 
 
 def _formats() -> html.Div:
     search = dmc.TextInput(
         id=ids.EXPORT_SEARCH,
         placeholder="Search formats",
-        leftSection=icon("search"),
+        leftSection=ui.icon("search"),
         size="sm",
         spellCheck=False,
-        **attributes(aria_label="Search formats", data_autofocus=True),
+        **ui.attributes(aria_label="Search formats", data_autofocus=True),
     )
-    return html.Div(
-        [search, html.Div(id=ids.EXPORT_LIST, className="ds-exp-list")], className="ds-exp-left"
-    )
+    return ui.div("ds-exp-left", search, html.Div(id=ids.EXPORT_LIST, className="ds-exp-list"))
 
 
 def _format() -> html.Div:
-    go = dmc.Button(
-        "Download", id=ids.EXPORT_GO, leftSection=icon("download"), disabled=True, fullWidth=True
-    )
-    return html.Div(
-        [
-            html.Div(chosen(None), id=ids.EXPORT_FORM, className="ds-exp-form"),
-            html.Div(id=ids.EXPORT_DONE, className="ds-exp-done", role="status"),
-            go,
-        ],
-        className="ds-exp-right",
+    go = ui.button("Download", ids.EXPORT_GO, "download", disabled=True, fullWidth=True)
+    return ui.div(
+        "ds-exp-right",
+        ui.div("ds-exp-form", chosen(None), id=ids.EXPORT_FORM),
+        html.Div(id=ids.EXPORT_DONE, className="ds-exp-done", role="status"),
+        go,
     )
 
 
@@ -218,26 +200,26 @@ def format_list(words: str | None, there: Mapping[str, str], *, chosen: str | No
     if not groups:
         return [html.P(f"No format is called {words}.", className="ds-quiet")]
     return [
-        html.Section(
-            [html.H3(title), *(_entry(each, why, on=each.name == chosen) for each, why in rows)],
-            **attributes(aria_label=title),
+        ui.section(
+            title,
+            html.H3(title),
+            *(_entry(each, why, on=each.name == chosen) for each, why in rows),
         )
         for title, rows in groups
     ]
 
 
 def _entry(writer: Writer, why: str, *, on: bool) -> html.Button:
-    return html.Button(
+    return ui.press(
         [
             html.Span(writer.title),
             html.Code(f".{writer.ending}"),
             html.Small(text.sentence(why)[:-1]) if why else None,
         ],
-        id={"export-format": writer.name},
-        type="button",
+        {"export-format": writer.name},
+        "ds-exp-entry",
         disabled=bool(why),
-        className="ds-exp-entry",
-        **attributes(aria_pressed=str(on).lower()),
+        aria_pressed=on,
     )
 
 
@@ -254,30 +236,22 @@ def chosen(writer: Writer | None) -> list[Any]:
 def done(name: str, lost: Sequence[str]) -> Any:
     """Say what was saved, and what the format does not keep."""
     if not lost:
-        return banner("check", "good", f"{name} is saved.")
-    return html.Div(
-        [
-            banner("check", "good", f"{name} is saved."),
-            html.H3("Not kept"),
-            html.Ul([html.Li(text.sentence(each)) for each in lost]),
-        ],
-        className="ds-exp-lost",
+        return ui.banner("check", "good", f"{name} is saved.")
+    return ui.div(
+        "ds-exp-lost",
+        ui.banner("check", "good", f"{name} is saved."),
+        html.H3("Not kept"),
+        html.Ul([html.Li(text.sentence(each)) for each in lost]),
         tabIndex=0,
     )
 
 
 def failed(sentence: str) -> Any:
     """Say why it cannot be written."""
-    return banner("warning", "bad", text.sentence(sentence))
+    return ui.banner("warning", "bad", text.sentence(sentence))
 
 
-PAGE = {
-    "drawing": State(ids.CANVAS, "drawing"),
-    "asked": State(ids.REQUEST, "data"),
-    "result": State(ids.RESULT, "data"),
-    "stale": State(ids.CANVAS, "stale"),
-    "summary": State(ids.SUMMARY, "data"),
-}
+PAGE = request.states("drawing", "request", "result", "stale", "summary")
 """What is there to be written."""
 
 
@@ -289,7 +263,7 @@ def register(app: Dash) -> None:
 
 
 def _fresh(page: Json) -> bool:
-    return not page["stale"] and same_question(page["summary"], page["asked"])
+    return not page["stale"] and same_question(page["summary"], page["request"])
 
 
 def _list(app: Dash) -> None:
@@ -303,13 +277,12 @@ def _list(app: Dash) -> None:
         },
         inputs={"clicks": Input(ids.EXPORT_OPEN, "n_clicks")},
         state={**PAGE, "chosen": State(ids.EXPORT_CHOSEN, "data")},
-        prevent_initial_call=True,
     )
     def on_open(clicks: int, chosen: str | None, **page: Any) -> Json:
         if not clicks:
             return {}
         there = enough(
-            page["drawing"], page["asked"], result=page["result"] is not None, fresh=_fresh(page)
+            page["drawing"], page["request"], result=page["result"] is not None, fresh=_fresh(page)
         )
         if chosen and refused(writers.writer(chosen), there):
             chosen = None
@@ -320,7 +293,6 @@ def _list(app: Dash) -> None:
         Input(ids.EXPORT_SEARCH, "value"),
         Input(ids.EXPORT_ENOUGH, "data"),
         Input(ids.EXPORT_CHOSEN, "data"),
-        prevent_initial_call=True,
     )
     def on_search(words: str | None, there: Json | None, chosen: str | None) -> Any:
         return format_list(words, there, chosen=chosen) if there else no_update
@@ -328,7 +300,6 @@ def _list(app: Dash) -> None:
     @app.callback(
         Output(ids.EXPORT_CHOSEN, "data", allow_duplicate=True),
         Input({"export-format": ALL}, "n_clicks"),
-        prevent_initial_call=True,
     )
     def on_format(_clicks: list[int | None]) -> Any:
         if len(ctx.triggered) != 1 or not ctx.triggered[0]["value"]:
@@ -343,7 +314,6 @@ def _list(app: Dash) -> None:
             "go_disabled": Output(ids.EXPORT_GO, "disabled"),
         },
         inputs={"name": Input(ids.EXPORT_CHOSEN, "data")},
-        prevent_initial_call=True,
     )
     def on_chosen(name: str | None) -> Json:
         writer = writers.writer(name) if name else None
@@ -364,7 +334,6 @@ def _write(app: Dash) -> None:
             "values": State({"export-option": ALL, "of": ALL}, "value"),
             "flags": State({"export-option-flag": ALL, "of": ALL}, "checked"),
         },
-        prevent_initial_call=True,
     )
     def on_write(clicks: int, name: str | None, **page: Any) -> Json:
         if not clicks or not name:
@@ -374,7 +343,7 @@ def _write(app: Dash) -> None:
         rows = [*states["values"], *states["flags"]]
         result = page["result"] if _fresh(page) else None
         try:
-            content = content_of(page["drawing"], page["asked"], result)
+            content = content_of(page["drawing"], page["request"], result)
             settings = settings_of(writer, rows)
             written = writers.write(content, name, settings)
         except CclError as error:
@@ -389,18 +358,17 @@ def _copy(app: Dash) -> None:
         output={"copy": Output(ids.COPY, "data"), "notes": request.notes()},
         inputs={"clicks": Input(ids.COPY_PYTHON, "n_clicks")},
         state=PAGE,
-        prevent_initial_call=True,
     )
     def on_copy(clicks: int, **page: Any) -> Json:
         if not clicks:
             return {}
         result = page["result"] if _fresh(page) else None
         try:
-            content = content_of(page["drawing"], page["asked"], result)
-            solving = solving_of(page["asked"])
+            content = content_of(page["drawing"], page["request"], result)
+            solving = solving_of(page["request"])
             written = python_code.write(content, PythonOptions(), solving=solving)
         except CclError as error:
-            return {"notes": note(str(error), title="Cannot copy")}
+            return {"notes": ui.note(str(error), title="Cannot copy")}
         copy = {
             "text": written.content.decode(),
             "filename": file_name(page["drawing"]["topology"], "py"),
@@ -410,6 +378,4 @@ def _copy(app: Dash) -> None:
         }
         return {"copy": copy}
 
-    app.clientside_callback(
-        ClientsideFunction("exchange", "copied"), Input(ids.COPY, "data"), prevent_initial_call=True
-    )
+    app.clientside_callback(ClientsideFunction("exchange", "copied"), Input(ids.COPY, "data"))

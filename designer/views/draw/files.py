@@ -3,8 +3,6 @@
 Saving, exporting, and keeping the result for the next visit.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,8 +21,7 @@ from ccl.topology import Topology
 from designer.server.reading import Apart
 from designer.server.sessions import visitor
 from designer.session import result_of, topology_of
-from designer.shell import ids, request
-from designer.shell.markup import note
+from designer.shell import ids, request, ui
 from designer.shell.request import callback, plan, problem_of, read_request
 from designer.views.solve import assess
 from interchange.formats.own.tables import transfers_csv
@@ -92,7 +89,7 @@ def save_drawing(drawn: Json) -> str:
     return document_text(document(topology, positions=drawn.get("positions")))
 
 
-def export_json(drawn: Json, asked: Json | None, result: Result | None) -> str:
+def export_json(drawn: Json, request: Json | None, result: Result | None) -> str:
     """Return the result as a document, or the problem where there is no result yet.
 
     Raises
@@ -100,7 +97,7 @@ def export_json(drawn: Json, asked: Json | None, result: Result | None) -> str:
     CclError
         If there is neither.
     """
-    content = result or problem_of(drawn["topology"], read_request(asked))
+    content = result or problem_of(drawn["topology"], read_request(request))
     return document_text(document(content, positions=drawn.get("positions")))
 
 
@@ -149,7 +146,6 @@ def _keep(app: Dash, apart: Apart) -> None:
         State(ids.SUMMARY, "data"),
         State(ids.GAP_PLOT, "course"),
         State(ids.HOME, "data"),
-        prevent_initial_call=True,
     )
 
     @callback(
@@ -157,7 +153,6 @@ def _keep(app: Dash, apart: Apart) -> None:
         output={**plan()},
         inputs={"kept": Input(ids.PERSISTED, "data")},
         state={"job": State(ids.JOB, "data")},
-        prevent_initial_call=True,
     )
     def on_kept(kept: dict[str, Any] | None, job: dict[str, Any] | None) -> dict[str, Any]:
         if not kept or job:  # a solve that runs shows its own
@@ -180,9 +175,9 @@ def _keep(app: Dash, apart: Apart) -> None:
         }
 
 
-def reopened(result: Any, asked: Any) -> dict[str, Any]:
+def reopened(result: Any, request: Any) -> dict[str, Any]:
     """Return what the page shows of a result that its browser has kept, verified again."""
-    return assess.views_of(result_from_json(result), asked)
+    return assess.views_of(result_from_json(result), request)
 
 
 def _save(app: Dash) -> None:
@@ -191,34 +186,24 @@ def _save(app: Dash) -> None:
         request.notes(),
         Input(ids.SAVE, "n_clicks"),
         State(ids.CANVAS, "drawing"),
-        prevent_initial_call=True,
     )
     def on_save(_clicks: int, drawing: dict[str, Any]) -> tuple[Any, Any]:
         try:
             content = save_drawing(drawing)
         except CclError as error:
-            return no_update, note(str(error), title="Cannot save")
+            return no_update, ui.note(str(error), title="Cannot save")
         return _download(content, drawing, "topology.json"), no_update
 
 
 def _export(app: Dash) -> None:
     @callback(
         app,
-        output={
-            "download": Output(ids.DOWNLOAD, "data", allow_duplicate=True),
-            "command": request.output(),
-            "notes": request.notes(),
-        },
+        output=request.changes("download", "command", "notes"),
         inputs={"clicks": Input({"export": ALL}, "n_clicks")},
         state={
-            "drawing": State(ids.CANVAS, "drawing"),
-            "scene": State(ids.CANVAS, "scene"),
-            "cuts": State(ids.CANVAS, "cuts"),
+            **request.states("drawing", "scene", "cuts", "result", "scheme"),
             "asked": State(ids.REQUEST, "data"),
-            "result": State(ids.RESULT, "data"),
-            "scheme": State(ids.SCHEME_NOW, "data"),
         },
-        prevent_initial_call=True,
     )
     def on_export(
         *,
@@ -243,13 +228,13 @@ def _export(app: Dash) -> None:
                 return {"download": _download(page, drawing, "html")}
             if kind == "csv":
                 if result is None:
-                    return {"notes": note(NO_RESULT)}
+                    return {"notes": ui.note(NO_RESULT)}
                 content = export_csv(result_of(result))
                 return {"download": _download(content, drawing, "csv")}
         except CclError as error:
-            return {"notes": note(str(error), title="Cannot export")}
+            return {"notes": ui.note(str(error), title="Cannot export")}
         if scene is None:
-            return {"notes": note(NO_RESULT)}
+            return {"notes": ui.note(NO_RESULT)}
         command = {"name": f"export_{kind}", "args": {}}
         return {"command": request.numbered(command)}
 

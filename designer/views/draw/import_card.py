@@ -5,8 +5,6 @@ Opening files of any format: read, ask, show what was found, take it over or add
 A plan that was found elsewhere, a row of a table say, put on the canvas.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,15 +18,13 @@ from ccl.serialization.topoloom import result_to_json
 from ccl.topology import Topology
 from designer.server.reading import Apart
 from designer.server.sessions import visitor
-from designer.shell import ids, request
-from designer.shell.markup import attributes, icon, note
+from designer.shell import ids, request, ui
 from designer.shell.request import callback, plan
 from designer.views.draw import importing
 from designer.views.draw.files import Opened, drawing_of, settings_of
 from designer.views.draw.importing import Brings, Found
 from designer.views.solve import assess as answers
 from designer.views.solve.forms import collective_choices
-from designer.views.solve.results import banner
 from interchange.formats.format import Question, Reader, Report
 from widgets.view_model.gap import course
 
@@ -44,27 +40,25 @@ TAKES: dict[Brings, str] = {
     "problem": "Open the problem",
     "plan": "Play the plan",
     "sketch": "Use the sketch",
-    "ways": "Draw over the cluster",
+    "paths": "Draw over the cluster",
 }
 """What the button says that takes over what a file brings."""
 
 
 def dialog() -> dmc.Modal:
     """Return the dialog, closed."""
-    return dmc.Modal(
-        [html.Div(id=ids.IMPORT_TROUBLE, role="alert"), html.Div(id=ids.IMPORT_BODY)],
-        id=ids.IMPORT_DIALOG,
-        title="Import",
-        size=640,
-        keepMounted=True,
-        classNames={"title": "ds-modal-title"},
-        closeButtonProps={"aria-label": "Close"},
+    return ui.modal(
+        ids.IMPORT_DIALOG,
+        "Import",
+        640,
+        html.Div(id=ids.IMPORT_TROUBLE, role="alert"),
+        html.Div(id=ids.IMPORT_BODY),
     )
 
 
 def trouble(sentence: str) -> html.Div:
     """Return why a file cannot be read as asked."""
-    return banner("warning", "bad", text.sentence(sentence))
+    return ui.banner("warning", "bad", text.sentence(sentence))
 
 
 def found_card(found: Found, name: str, *, settings: Mapping[str, str], merges: bool) -> list[Any]:
@@ -85,21 +79,21 @@ def found_card(found: Found, name: str, *, settings: Mapping[str, str], merges: 
     take = TAKES[found.brings]
     return [
         _head(name, found.reader),
-        html.Div(figures, className="ds-imp-figures") if figures else None,
-        html.Div(
+        ui.div("ds-imp-figures", figures) if figures else None,
+        ui.div(
+            "ds-imp-lists",
             report_lists(found.imported.report),
-            className="ds-imp-lists",
             tabIndex=0,
             role="group",
-            **attributes(aria_label="What was made of the file"),
+            aria_label="What was made of the file",
         ),
         _settings(found.reader, settings),
         _foot(
             [
-                dmc.Button("Add to the drawing", id={"import-do": "add"}, variant="default")
+                ui.button("Add to the drawing", {"import-do": "add"}, variant="default")
                 if merges
                 else None,
-                dmc.Button(take, id={"import-do": "take"}, **attributes(data_autofocus=True)),
+                ui.button(take, {"import-do": "take"}, data_autofocus=True),
             ]
         ),
     ]
@@ -109,25 +103,20 @@ def question_card(question: Question, name: str, *, reader: Reader) -> list[Any]
     """Return what only the user knows, with a button for each answer."""
     words = str(question).removeprefix(f"{name}:").strip()
     answers = [
-        dmc.Button(
+        ui.button(
             [html.Span(text.sentence(told)[:-1]), html.Code(answer)],
-            id={"import-answer": answer, "of": question.key},
+            {"import-answer": answer, "of": question.key},
             variant="default",
             fullWidth=True,
             className="ds-imp-answer",
-            **(attributes(data_autofocus=True) if i == 0 else {}),
+            **ui.attributes(data_autofocus=True) if i == 0 else {},
         )
         for i, (answer, told) in enumerate(question.choices.items())
     ]
     return [
         _head(name, reader),
         html.P(text.sentence(words), className="ds-imp-question", id="import-question"),
-        html.Div(
-            answers,
-            className="ds-imp-answers",
-            role="group",
-            **attributes(aria_labelledby="import-question"),
-        ),
+        ui.div("ds-imp-answers", answers, role="group", aria_labelledby="import-question"),
         _foot([]),
     ]
 
@@ -136,12 +125,9 @@ def merged_card(report: Report, name: str, *, reader: Reader) -> list[Any]:
     """Return what became of a file that was added to the drawing."""
     return [
         _head(name, reader),
-        banner("check", "good", "Added to the drawing; Ctrl+Z takes it back."),
-        html.Div(report_lists(report), className="ds-imp-lists"),
-        html.Div(
-            dmc.Button("Done", id=ids.IMPORT_CLOSE, **attributes(data_autofocus=True)),
-            className="ds-imp-foot",
-        ),
+        ui.banner("check", "good", "Added to the drawing; Ctrl+Z takes it back."),
+        ui.div("ds-imp-lists", report_lists(report)),
+        ui.div("ds-imp-foot", ui.button("Done", ids.IMPORT_CLOSE, data_autofocus=True)),
     ]
 
 
@@ -150,7 +136,7 @@ def report_lists(report: Report) -> list[Any]:
     return [
         html.Section(
             [
-                html.H3([icon(picture), title]),
+                html.H3([ui.icon(picture), title]),
                 html.Ul([html.Li(text.sentence(each)) for each in getattr(report, field)]),
             ],
             className=f"ds-imp-{field.replace('_', '-')}",
@@ -161,9 +147,7 @@ def report_lists(report: Report) -> list[Any]:
 
 
 def _head(name: str, reader: Reader) -> html.Div:
-    return html.Div(
-        [icon("file"), html.B(name, title=name), html.Span(reader.title)], className="ds-imp-head"
-    )
+    return ui.div("ds-imp-head", ui.icon("file"), html.B(name, title=name), html.Span(reader.title))
 
 
 def _settings(reader: Reader, settings: Mapping[str, str]) -> html.Details | None:
@@ -181,39 +165,30 @@ def _settings(reader: Reader, settings: Mapping[str, str]) -> html.Details | Non
         )
         for name, words in reader.settings.items()
     ]
-    again = dmc.Button(
-        "Read again",
-        id={"import-again": "settings"},
-        variant="default",
-        size="xs",
-        leftSection=icon("repeat"),
+    again = ui.button(
+        "Read again", {"import-again": "settings"}, "repeat", variant="default", size="xs"
     )
     told = f" ({text.count(len(said), 'answer')} given)" if said else ""
-    return html.Details(
-        [
-            html.Summary(f"Read again with other settings{told}"),
-            html.Div(fields, className="ds-imp-fields"),
-            html.Div(again, className="ds-imp-again"),
-        ],
-        className="ds-fold ds-imp-settings",
+    return ui.fold(
+        f"Read again with other settings{told}",
+        ui.div("ds-imp-fields", fields),
+        ui.div("ds-imp-again", again),
+        look="ds-fold ds-imp-settings",
     )
 
 
 def _foot(buttons: list[Any]) -> html.Div:
-    return html.Div(
-        [
-            dmc.Button("Cancel", id=ids.IMPORT_CLOSE, variant="subtle", color="gray"),
-            *[each for each in buttons if each is not None],
-        ],
-        className="ds-imp-foot",
+    return ui.div(
+        "ds-imp-foot",
+        ui.button("Cancel", ids.IMPORT_CLOSE, variant="subtle", color="gray"),
+        *[each for each in buttons if each is not None],
     )
 
 
 Json = dict[str, Any]
 
 OUTPUTS = {
-    "drawing": Output(ids.CANVAS, "drawing", allow_duplicate=True),
-    "command": request.output(),
+    **request.changes("drawing", "command", "sketches", "formulation", "layer", "other", "notes"),
     **plan(),
     "custom": Output(ids.CUSTOM, "data"),
     "collectives": Output(ids.COLLECTIVE, "data"),
@@ -221,16 +196,11 @@ OUTPUTS = {
     "size": Output(ids.SIZE, "value"),
     "chunks": Output(ids.CHUNKS, "value"),
     "root": Output(ids.ROOT, "value"),
-    "sketches": Output(ids.SKETCH, "data", allow_duplicate=True),
-    "formulation": Output(ids.FORMULATION, "value", allow_duplicate=True),
-    "ways": Output(ids.PATHS, "data", allow_duplicate=True),
-    "layer": Output(ids.LAYER, "data", allow_duplicate=True),
+    "paths": Output(ids.PATHS, "data", allow_duplicate=True),
     "file": Output(ids.FILE, "data", allow_duplicate=True),
     "open": Output(ids.IMPORT_DIALOG, "opened", allow_duplicate=True),
     "body": Output(ids.IMPORT_BODY, "children"),
     "trouble": Output(ids.IMPORT_TROUBLE, "children"),
-    "other": request.other(),
-    "notes": request.notes(),
 }
 """What a file can change, by a short name."""
 
@@ -240,7 +210,7 @@ DONE: Json = {"file": None, "open": False, "trouble": None}
 
 
 def register(app: Dash, apart: Apart) -> None:
-    """Wire the import; what is kept of a file while it is asked about stays in the page."""
+    """Wire the import; what is kept of a file while a question is open stays in the page."""
     _in_page(app)
 
     @callback(
@@ -248,12 +218,9 @@ def register(app: Dash, apart: Apart) -> None:
         output=OUTPUTS,
         inputs={"file": Input(ids.FILE, "data")},
         state={
-            "drawing": State(ids.CANVAS, "drawing"),
+            **request.states("drawing", "sketches", "formulation"),
             "asking": State(ids.IMPORT_DIALOG, "opened"),
-            "sketches": State(ids.SKETCH, "data"),
-            "formulation": State(ids.FORMULATION, "value"),
         },
-        prevent_initial_call=True,
     )
     def on_file(file: Json | None, **page: Any) -> Json:
         return _apart(apart, file, page) if file else {}
@@ -277,24 +244,18 @@ def _in_page(app: Dash) -> None:
             Output(ids.FILE, "data", allow_duplicate=True),
             *pressed,
             State(ids.FILE, "data"),
-            prevent_initial_call=True,
         )
     app.clientside_callback(
-        ClientsideFunction("exchange", "closed"),
-        Input(ids.IMPORT_DIALOG, "opened"),
-        prevent_initial_call=True,
+        ClientsideFunction("exchange", "closed"), Input(ids.IMPORT_DIALOG, "opened")
     )
     app.clientside_callback(
-        ClientsideFunction("exchange", "shown"),
-        Input(ids.IMPORT_BODY, "children"),
-        prevent_initial_call=True,
+        ClientsideFunction("exchange", "shown"), Input(ids.IMPORT_BODY, "children")
     )
     app.clientside_callback(
         # The button comes with the card, which nobody has pressed yet.
         "(clicks) => (clicks ? false : window.dash_clientside.no_update)",
         Output(ids.IMPORT_DIALOG, "opened", allow_duplicate=True),
         Input(ids.IMPORT_CLOSE, "n_clicks"),
-        prevent_initial_call=True,
     )
 
 
@@ -351,7 +312,10 @@ def _trouble(error: CclError, *, asking: bool, fresh: bool) -> Json:
     """Return the changes of a file that cannot be opened; a fresh one has no dialog yet."""
     if asking and not fresh:
         return {"trouble": trouble(str(error))}
-    return {**(DONE if asking else {"file": None}), "notes": note(str(error), title="Cannot open")}
+    return {
+        **(DONE if asking else {"file": None}),
+        "notes": ui.note(str(error), title="Cannot open"),
+    }
 
 
 def _taken(found: Found, now: Topology | None, sketches: Json | None, formulation: str) -> Json:
@@ -363,7 +327,7 @@ def _taken(found: Found, now: Topology | None, sketches: Json | None, formulatio
         chunks = {} if own.chunks is None else {"chunks": own.chunks * own.instances}
         return {"formulation": name, "sketches": kept, **chunks}
     if imported.overlay is not None:
-        return {"ways": importing.overlays_of(imported.overlay), "layer": "ways"}
+        return {"paths": importing.overlays_of(imported.overlay), "layer": "paths"}
     return opened_changes(importing.opened(found, now))
 
 
@@ -405,16 +369,12 @@ def outputs() -> dict[str, Output]:
         for key, each in OUTPUTS.items()
         if key in OPENED
     }
-    return {
-        **shared,
-        "view": Output(ids.VIEW, "value", allow_duplicate=True),
-        "notes": request.notes(),
-    }
+    return {**shared, **request.changes("view", "notes")}
 
 
 def refused(sentence: str) -> Json:
     """Return the changes where there is nothing to open, and why."""
-    return {"notes": note(sentence, title="Cannot open")}
+    return {"notes": ui.note(sentence, title="Cannot open")}
 
 
 def opened(result: Result, *, redrawn: bool = True) -> Json:

@@ -1,6 +1,4 @@
-"""What a file of any format brings to the page: a drawing, a problem, a plan, a sketch, ways."""
-
-from __future__ import annotations
+"""What a file of any format brings to the page: a drawing, a problem, a plan, a sketch, paths."""
 
 import base64
 import binascii
@@ -19,6 +17,7 @@ from ccl.serialization.topoloom import result_to_json, topology_from_json
 from ccl.topology import Topology
 from designer.server.guard import MOST_UPLOAD
 from designer.session import topology_of
+from designer.shell import ids
 from designer.views.draw.files import Opened, drawing_of, settings_of
 from designer.views.solve import sketch
 from designer.views.solve.results import IMPORTED
@@ -28,7 +27,7 @@ from interchange.formats.format import Imported, Overlay, Reader, Report, Reques
 from interchange.formats.merging import merge
 
 Json = Mapping[str, Any]
-Brings = Literal["topology", "problem", "plan", "sketch", "ways"]
+Brings = Literal["topology", "problem", "plan", "sketch", "paths"]
 
 OWN = "topoloom"
 """Name of the reader of documents that were saved here; they need no report."""
@@ -69,7 +68,7 @@ class Found:
         if self.imported.sketch is not None:
             return "sketch"
         if self.imported.overlay is not None:
-            return "ways"
+            return "paths"
         if content.plan is not None:
             return "plan"
         return "topology" if content.problem is None else "problem"
@@ -90,7 +89,7 @@ def decoded(contents: str) -> bytes:
     Raises
     ------
     FormatError
-        If it is none.
+        If it is malformed.
     """
     try:
         return base64.b64decode(contents.partition(",")[2])
@@ -242,12 +241,12 @@ def sketched(found: Sketch, sketches: Json | None, formulation: str) -> tuple[st
 
 
 def overlays_of(overlay: Overlay) -> dict[str, Any]:
-    """Return ways over the cluster as the page keeps them."""
+    """Return paths over the cluster as the page keeps them."""
     return {
         "title": overlay.title,
-        "ways": [
+        ids.PATHS: [
             {"label": label, "devices": list(way)}
-            for label, way in zip(overlay.labels, overlay.ways, strict=True)
+            for label, way in zip(overlay.labels, overlay.paths, strict=True)
         ],
     }
 
@@ -255,7 +254,7 @@ def overlays_of(overlay: Overlay) -> dict[str, Any]:
 def figures(found: Found) -> list[tuple[str, str]]:
     """Return how much a file holds: what stands large, and what it is."""
     content = found.imported.document
-    if found.brings in ("sketch", "ways"):
+    if found.brings in ("sketch", "paths"):
         return []  # the cluster is the one that is open, and the report counts
     topology = content.topology
     kinds = Counter[str](each.kind for each in topology.devices)

@@ -3,8 +3,6 @@
 The inspector: showing the selection and turning its fields into commands.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,16 +11,7 @@ from dash import ALL, Dash, Input, Output, State, ctx, html
 
 from ccl import text
 from ccl.errors import CclError
-from designer.shell import ids, request
-from designer.shell.markup import (
-    DEVICE_TYPES,
-    LINK_QUANTITIES,
-    LINK_TYPES,
-    MOST_HOSTS,
-    attributes,
-    icon,
-    note,
-)
+from designer.shell import ids, request, ui
 from designer.shell.request import callback
 from designer.views.draw import edits
 from designer.views.draw.edits import ABILITIES, Ends, Json, selected_links
@@ -74,36 +63,31 @@ def inspector(selection: Json | None, topology: Json) -> Any:
 
 
 def _card(children: list[Any]) -> html.Div:
-    return html.Div(children, className="ds-card ds-form")
+    return ui.div("ds-card ds-form", children)
 
 
 def _title(picture: str, words: str, kind: str = "") -> html.Div:
-    return html.Div(
-        [icon(picture), html.Span(words, title=words)],
-        className=f"ds-form-title ds-{kind}" if kind else "ds-form-title",
+    return ui.div(
+        f"ds-form-title ds-{kind}" if kind else "ds-form-title",
+        ui.icon(picture),
+        html.Span(words, title=words),
     )
 
 
 def _device(device: Json) -> list[Any]:
     return [
         _title(device["kind"], device["name"], device["kind"]),
-        html.Div(
-            [
-                dmc.TextInput(
-                    id={"device-edit": "name"}, label="Name", value=device["name"], **_FIELD
-                ),
-                dmc.Select(
-                    id={"device-edit": "kind"},
-                    label="Kind",
-                    value=device["kind"],
-                    data=[{"value": each.kind, "label": each.label} for each in DEVICE_TYPES],
-                    allowDeselect=False,
-                    size="xs",
-                ),
-            ],
-            className="ds-pair",
+        ui.div(
+            "ds-pair",
+            dmc.TextInput(id={"device-edit": "name"}, label="Name", value=device["name"], **_FIELD),
+            ui.select(
+                {"device-edit": "kind"},
+                {each.kind: each.label for each in ui.DEVICE_TYPES},
+                label="Kind",
+                value=device["kind"],
+            ),
         ),
-        html.Div([_host_field(device.get("host")), _buffer_field(device)], className="ds-pair"),
+        ui.div("ds-pair", _host_field(device.get("host")), _buffer_field(device)),
         _abilities([device]),
         _actions(),
     ]
@@ -129,19 +113,17 @@ def _devices(devices: Sequence[Json]) -> list[Any]:
     hosts = {each.get("host") for each in devices}
     return [
         _title("gpu", text.count(len(devices), "device")),
-        html.Div(text.listing([each["name"] for each in devices], 6), className="ds-note"),
-        html.Div(
-            [
-                _host_field(hosts.pop() if len(hosts) == 1 else "", "several"),
-                dmc.Select(
-                    id={"act-value": "align"},
-                    label="Align",
-                    placeholder="choose",
-                    data=[{"value": value, "label": label} for value, label in ALIGNMENTS],
-                    size="xs",
-                ),
-            ],
-            className="ds-pair",
+        ui.div("ds-note", text.listing([each["name"] for each in devices], 6)),
+        ui.div(
+            "ds-pair",
+            _host_field(hosts.pop() if len(hosts) == 1 else "", "several"),
+            dmc.Select(
+                id={"act-value": "align"},
+                label="Align",
+                placeholder="choose",
+                data=[{"value": value, "label": label} for value, label in ALIGNMENTS],
+                size="xs",
+            ),
         ),
         _abilities(devices),
         _actions(),
@@ -173,7 +155,7 @@ def _abilities(devices: Sequence[Json]) -> html.Div:
                 wrapperProps={"title": MEANINGS[each]},
             )
         )
-    return html.Div(boxes, className="ds-abilities")
+    return ui.div("ds-abilities", boxes)
 
 
 def _links(topology: Json, links: Sequence[Ends]) -> list[Any]:
@@ -186,19 +168,15 @@ def _links(topology: Json, links: Sequence[Ends]) -> list[Any]:
     rate = first["bandwidth"]
     return [
         _title("link", name if len(chosen) == 1 else text.count(len(chosen), "link")),
-        html.Div(
-            [
-                _number("bandwidth", "Bandwidth", chosen),
-                _number("alpha", "Latency (alpha)", chosen),
-            ],
-            className="ds-pair",
+        ui.div(
+            "ds-pair",
+            _number("bandwidth", "Bandwidth", chosen),
+            _number("alpha", "Latency (alpha)", chosen),
         ),
-        html.Div(
-            [_number("count", "Parallel links", chosen), _medium(chosen)], className="ds-pair"
-        ),
-        html.Div(
+        ui.div("ds-pair", _number("count", "Parallel links", chosen), _medium(chosen)),
+        ui.div(
+            "ds-note",
             f"{text.gigabits(rate)} each way" if all(paired) else f"{text.gigabits(rate)} one way",
-            className="ds-note",
         )
         if _same(chosen, "bandwidth") is not None
         else None,
@@ -212,7 +190,7 @@ def _medium(links: Sequence[Json]) -> Any:
         id={"link-edit": "medium"},
         label="Medium",
         value=_same(links, "medium") or "",
-        data=[each.medium for each in LINK_TYPES],
+        data=[each.medium for each in ui.LINK_TYPES],
         placeholder="unknown",
         debounce=True,
         size="xs",
@@ -227,7 +205,7 @@ def _directions(paired: Sequence[bool]) -> html.Div:
     alike = dmc.Switch(
         id={"link-option": "both"}, label="Apply to both directions", checked=True, size="xs"
     )
-    return html.Div([both, alike if any(paired) else None], className="ds-row")
+    return ui.div("ds-row", both, alike if any(paired) else None)
 
 
 def _number(field: str, label: str, links: Sequence[Json]) -> Any:
@@ -241,7 +219,7 @@ def _number(field: str, label: str, links: Sequence[Json]) -> Any:
         optional=True,
         hold=True,
         subject=subject,
-        **LINK_QUANTITIES[field],
+        **ui.LINK_QUANTITIES[field],
     )
 
 
@@ -249,40 +227,32 @@ def _host(hosts: Sequence[str], topology: Json) -> list[Any]:
     inside = [each for each in topology["devices"] if each.get("host") in set(hosts)]
     rows: list[Any] = [
         _title("host", hosts[0] if len(hosts) == 1 else text.count(len(hosts), "host")),
-        html.Div(text.count(len(inside), "device"), className="ds-note"),
+        ui.div("ds-note", text.count(len(inside), "device")),
     ]
     if len(hosts) == 1:
         rows += [
             dmc.TextInput(id={"host-edit": "name"}, label="Name", value=hosts[0], **_FIELD),
             dmc.Divider(label="Repeat", labelPosition="left"),
-            html.Div(
-                [
-                    QuantityField(
-                        id={"repeat": "count"},
-                        kind="count",
-                        what="the number of hosts",
-                        label="Hosts in all",
-                        value=2,
-                        least=2,
-                        most=MOST_HOSTS,
-                    ),
-                    dmc.Select(
-                        id={"repeat": "join"},
-                        label="Connected by",
-                        value="switch",
-                        data=[
-                            {"value": "switch", "label": "one switch"},
-                            {"value": "rails", "label": "rails"},
-                            {"value": "none", "label": "not connected"},
-                        ],
-                        allowDeselect=False,
-                        size="xs",
-                    ),
-                ],
-                className="ds-pair",
+            ui.div(
+                "ds-pair",
+                QuantityField(
+                    id={"repeat": "count"},
+                    kind="count",
+                    what="the number of hosts",
+                    label="Hosts in all",
+                    value=2,
+                    least=2,
+                    most=ui.MOST_HOSTS,
+                ),
+                ui.select(
+                    {"repeat": "join"},
+                    {"switch": "one switch", "rails": "rails", "none": "not connected"},
+                    label="Connected by",
+                    value="switch",
+                ),
             ),
-            html.Div("Connected with the link type chosen at the left.", className="ds-note"),
-            dmc.Button("Repeat host", id={"act": "repeat"}, leftSection=icon("repeat"), size="xs"),
+            ui.div("ds-note", "Connected with the link type chosen at the left."),
+            ui.button("Repeat host", {"act": "repeat"}, "repeat", size="xs"),
         ]
     return [*rows, _actions()]
 
@@ -302,64 +272,49 @@ def _limits(topology: Json, links: Sequence[Ends]) -> Any:
     rows += [_limit(each) for each in limits]
     if links:
         rows.append(_new_limit(len(links)))
-    return html.Div(rows, className="ds-card ds-form", style={"marginTop": 8})
+    return ui.div("ds-card ds-form", rows, style={"marginTop": 8})
 
 
 def _new_limit(count: int) -> html.Details:
     """Return the form, folded, that lets the selected links share a limit."""
-    pair = html.Div(
-        [
-            dmc.TextInput(
-                id={"limit-new": "name"}, label="Name", placeholder="PCIe root", size="xs"
-            ),
-            QuantityField(
-                id={"limit-new": "bandwidth"},
-                label="Combined bandwidth",
-                value="",
-                optional=True,
-                **LINK_QUANTITIES["bandwidth"],
-            ),
-        ],
-        className="ds-pair",
+    pair = ui.div(
+        "ds-pair",
+        dmc.TextInput(id={"limit-new": "name"}, label="Name", placeholder="PCIe root", size="xs"),
+        QuantityField(
+            id={"limit-new": "bandwidth"},
+            label="Combined bandwidth",
+            value="",
+            optional=True,
+            **ui.LINK_QUANTITIES["bandwidth"],
+        ),
     )
     what = text.count(count, "selected link")
-    button = dmc.Button(
-        "Add", id={"act": "limit"}, leftSection=icon("plus"), variant="default", size="xs"
-    )
-    return html.Details(
-        [
-            html.Summary(
-                f"Limit what {what} carry together"
-                if count > 1
-                else f"Limit what the {what[2:]} carries"
-            ),
-            html.Div([pair, button], className="ds-form"),
-        ],
-        className="ds-fold",
+    add = ui.button("Add", {"act": "limit"}, "plus", variant="default", size="xs")
+    return ui.fold(
+        f"Limit what {what} carry together" if count > 1 else f"Limit what the {what[2:]} carries",
+        ui.div("ds-form", pair, add),
     )
 
 
 def _limit(limit: Json) -> html.Div:
     count = text.count(len(limit["links"]), "link")
-    return html.Div(
-        [
-            html.Div([limit["name"], html.Small(count)]),
-            QuantityField(
-                id={"limit-edit": limit["name"]},
-                value=limit["bandwidth"],
-                hold=True,
-                ariaLabel=f"Bandwidth of {limit['name']}",
-                **LINK_QUANTITIES["bandwidth"],
-            ),
-            dmc.ActionIcon(
-                icon("trash"),
-                id={"limit-drop": limit["name"]},
-                variant="subtle",
-                color="gray",
-                **attributes(aria_label=f"Remove {limit['name']}"),
-            ),
-        ],
-        className="ds-limit",
+    return ui.div(
+        "ds-limit",
+        html.Div([limit["name"], html.Small(count)]),
+        QuantityField(
+            id={"limit-edit": limit["name"]},
+            value=limit["bandwidth"],
+            hold=True,
+            ariaLabel=f"Bandwidth of {limit['name']}",
+            **ui.LINK_QUANTITIES["bandwidth"],
+        ),
+        dmc.ActionIcon(
+            ui.icon("trash"),
+            id={"limit-drop": limit["name"]},
+            variant="subtle",
+            color="gray",
+            **ui.attributes(aria_label=f"Remove {limit['name']}"),
+        ),
     )
 
 
@@ -367,18 +322,12 @@ def _actions(*, copy: bool = True) -> html.Div:
     buttons = [("delete", "Delete", "trash")]
     if copy:
         buttons.insert(0, ("duplicate", "Duplicate", "copy"))
-    return html.Div(
+    return ui.div(
+        "ds-row",
         [
-            dmc.Button(
-                label,
-                id={"act": key},
-                leftSection=icon(picture),
-                variant="default",
-                size="compact-xs",
-            )
+            ui.button(label, {"act": key}, picture, variant="default", size="compact-xs")
             for key, label, picture in buttons
         ],
-        className="ds-row",
     )
 
 
@@ -408,6 +357,7 @@ def register(app: Dash) -> None:
         Output(ids.INSPECTOR, "children"),
         Input(ids.CANVAS, "selection"),
         Input(ids.CANVAS, "drawing"),
+        prevent_initial_call=False,
     )
     def on_selection(selection: Json | None, drawing: Json) -> Any:
         return inspector(selection, drawing["topology"])
@@ -424,8 +374,7 @@ def _fields(app: Dash) -> None:
     @callback(
         app,
         output={
-            "command": request.output(),
-            "notes": request.notes(),
+            **request.changes("command", "notes"),
             "inspector": Output(ids.INSPECTOR, "children", allow_duplicate=True),
         },
         inputs={
@@ -435,10 +384,8 @@ def _fields(app: Dash) -> None:
         },
         state={
             "both": State({"link-option": ALL}, "checked"),
-            "selection": State(ids.CANVAS, "selection"),
-            "drawing": State(ids.CANVAS, "drawing"),
+            **request.states("selection", "drawing"),
         },
-        prevent_initial_call=True,
     )
     def on_field(both: list[bool], selection: Any, drawing: Any, **_: Any) -> Json:
         if len(ctx.triggered) != 1 or not isinstance(ctx.triggered_id, dict):
@@ -456,7 +403,7 @@ def _fields(app: Dash) -> None:
         except CclError as error:
             # The form is drawn anew, so that it shows what is true, not what was refused.
             return {
-                "notes": note(str(error)),
+                "notes": ui.note(str(error)),
                 "inspector": inspector(selection, drawing["topology"]),
             }
         return {"command": request.numbered(command)} if command else {}
@@ -465,7 +412,7 @@ def _fields(app: Dash) -> None:
 def _buttons(app: Dash) -> None:
     @callback(
         app,
-        output={"command": request.output(), "notes": request.notes()},
+        output=request.changes("command", "notes"),
         inputs={
             "act": Input({"act": ALL}, "n_clicks"),
             "drop": Input({"limit-drop": ALL}, "n_clicks"),
@@ -473,11 +420,9 @@ def _buttons(app: Dash) -> None:
         state={
             "repeat": State({"repeat": ALL}, "value"),
             "limit": State({"limit-new": ALL}, "value"),
-            "selection": State(ids.CANVAS, "selection"),
-            "drawing": State(ids.CANVAS, "drawing"),
+            **request.states("selection", "drawing"),
             "preset": State(ids.CANVAS, "link_preset"),
         },
-        prevent_initial_call=True,
     )
     def on_button(selection: Any, drawing: Any, preset: Any, **_: Any) -> Json:
         if not ctx.triggered or not ctx.triggered[0]["value"]:
@@ -496,5 +441,5 @@ def _buttons(app: Dash) -> None:
                 form={**form, "limit": name, "preset": preset},
             )
         except CclError as error:
-            return {"notes": note(str(error))}
+            return {"notes": ui.note(str(error))}
         return {"command": request.numbered(command)} if command else {}

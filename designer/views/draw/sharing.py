@@ -1,9 +1,7 @@
-"""What of the page a link carries, and what a link changes on the page.
+"""Content of the page that a link carries, and what a link changes on the page.
 
 Links: what is on the page into the fragment of one, and one that was opened onto the page.
 """
-
-from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
@@ -17,9 +15,8 @@ from ccl.errors import CclError
 from ccl.options import make_options
 from designer.server.reading import Apart
 from designer.server.sessions import visitor
-from designer.shell import ids
+from designer.shell import ids, ui
 from designer.shell import request as commands
-from designer.shell.markup import note
 from designer.shell.request import callback
 from designer.views.draw import exporting, files, import_card
 from designer.views.draw.files import Opened, drawing_of, settings_of
@@ -31,7 +28,7 @@ from interchange.formats.own.fragment import NAME, Share, Solving, TooLarge, fra
 Json = dict[str, Any]
 
 
-def fragment(drawing: Json, asked: Json | None) -> str:
+def fragment(drawing: Json, request: Json | None) -> str:
     """Return what is drawn and asked as the fragment of a link.
 
     Raises
@@ -42,7 +39,7 @@ def fragment(drawing: Json, asked: Json | None) -> str:
         If the drawing is no topology.
     """
     return fragment_of(
-        Share(exporting.content_of(drawing, asked, None), exporting.solving_of(asked))
+        Share(exporting.content_of(drawing, request, None), exporting.solving_of(request))
     )
 
 
@@ -53,7 +50,7 @@ class Linked:
     Parameters
     ----------
     opened
-        The drawing, and what of the header the problem says.
+        The drawing, and the part of the header that the problem says.
     formulation
         Its name, or None where the link says none.
     options, sketches
@@ -119,10 +116,8 @@ def _solved(opened: Opened, solving: Solving, left_out: tuple[str, ...]) -> Link
 
 OUTPUTS = {
     **import_card.outputs(),
-    "other": commands.other(),
-    "options": Output(ids.OPTIONS, "data", allow_duplicate=True),
+    **commands.changes("other", "options", "sketches"),
     "form": Output(ids.OPTIONS_FORM, "children", allow_duplicate=True),
-    "sketches": Output(ids.SKETCH, "data", allow_duplicate=True),
     "time_limit": Output(ids.TIME_LIMIT, "value", allow_duplicate=True),
     "gap": Output(ids.GAP, "value", allow_duplicate=True),
     "refused": Output(ids.LINK_REFUSED, "data"),
@@ -141,45 +136,35 @@ def _copy(app: Dash) -> None:
         app,
         output={"copy": Output(ids.LINK_COPY, "data"), "notes": commands.notes()},
         inputs={"clicks": Input(ids.COPY_LINK, "n_clicks")},
-        state={
-            "drawing": State(ids.CANVAS, "drawing"),
-            "asked": State(ids.REQUEST, "data"),
-            "result": State(ids.RESULT, "data"),
-        },
-        prevent_initial_call=True,
+        state=commands.states("drawing", "request", "result"),
     )
-    def on_copy(clicks: int, drawing: Json, asked: Json | None, result: Json | None) -> Json:
+    def on_copy(clicks: int, drawing: Json, request: Json | None, result: Json | None) -> Json:
         if not clicks:
             return {}
         try:
-            made = fragment(drawing, asked)
+            made = fragment(drawing, request)
         except TooLarge as error:
             return {"notes": _as_file(str(error))}
         except CclError as error:
-            return {"notes": note(str(error), title="No link")}
+            return {"notes": ui.note(str(error), title="No link")}
         lost = "the schedule, which is solved again" if result is not None else ""
         number = time.time_ns() // 1000
         return {"copy": {"fragment": made, "lost": lost, "n": number}}
 
-    app.clientside_callback(
-        ClientsideFunction("share", "copied"),
-        Input(ids.LINK_COPY, "data"),
-        prevent_initial_call=True,
-    )
+    app.clientside_callback(ClientsideFunction("share", "copied"), Input(ids.LINK_COPY, "data"))
 
     @app.callback(
         Output(ids.DOWNLOAD, "data", allow_duplicate=True),
         Input(ids.LINK_FILE, "data"),
         State(ids.CANVAS, "drawing"),
         State(ids.REQUEST, "data"),
-        prevent_initial_call=True,
     )
     def on_file(clicked: int | None, drawing: Json, asked: Json | None) -> Any:
         if not clicked:
             return no_update
         try:
             content = files.export_json(drawing, asked, None)
-        except CclError:  # what is asked cannot be solved, but what is drawn can be kept
+        except CclError:  # the request cannot be solved, but what is drawn can be kept
             content = files.save_drawing(drawing)
         name = files.file_name(drawing["topology"], "json")
         return {"content": content, "filename": name}
@@ -189,7 +174,7 @@ def _as_file(sentence: str) -> list[Json]:
     """Say that no link holds it, with a button for the file that does."""
     # A notification draws one component, nothing nested in it and without callbacks: the words are
     # the title, and the page itself hears the button.
-    shown = note(sentence, title=text.sentence(sentence))[0]
+    shown = ui.note(sentence, title=text.sentence(sentence))[0]
     save = dmc.Button(
         "Save the file", className="ds-share-file", size="compact-sm", variant="default", mt=6
     )
@@ -198,22 +183,23 @@ def _as_file(sentence: str) -> list[Json]:
 
 def _open(app: Dash, apart: Apart) -> None:
     app.clientside_callback(
-        ClientsideFunction("share", "opened"), Output(ids.LINKED, "data"), Input(ids.HOME, "data")
+        ClientsideFunction("share", "opened"),
+        Output(ids.LINKED, "data"),
+        Input(ids.HOME, "data"),
+        prevent_initial_call=False,
     )
 
     app.clientside_callback(
         ClientsideFunction("share", "refused"),
         Input(ids.LINK_REFUSED, "data"),
         State(ids.HOME, "data"),
-        prevent_initial_call=True,
     )
 
     @callback(
         app,
         output=OUTPUTS,
         inputs={"link": Input(ids.LINKED, "data")},
-        state={"options": State(ids.OPTIONS, "data"), "sketches": State(ids.SKETCH, "data")},
-        prevent_initial_call=True,
+        state=commands.states("options", "sketches"),
     )
     def on_link(link: Json | None, options: Json | None, sketches: Json | None) -> Json:
         return _apart(apart, link["fragment"], options, sketches) if link else {}
@@ -263,9 +249,9 @@ def changes_of(fragment: str, options: Json | None, *, sketches: Json | None) ->
         told += f". Left out: {'; '.join(found.left_out)}"
     drawn = found.opened.drawing or {}
     opened = f"{drawn['topology']['name']} came with the link"
-    return {**changes, "notes": note(f"{opened}; {told}", "plain", title="Opened from a link")}
+    return {**changes, "notes": ui.note(f"{opened}; {told}", "plain", title="Opened from a link")}
 
 
 def _refused(fragment: str, error: CclError) -> Json:
     told = str(error).removeprefix(f"{NAME}: ")
-    return {"refused": fragment, "notes": note(told, title="Cannot open the link")}
+    return {"refused": fragment, "notes": ui.note(told, title="Cannot open the link")}

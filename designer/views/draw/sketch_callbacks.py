@@ -1,7 +1,5 @@
 """The sketch: drawn on the canvas, read from a file, kept, and made to fit what is drawn."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, no_update
@@ -11,8 +9,7 @@ from ccl.serialization.sketches import Sketch, read_sketch, sketch_to_json
 from designer.server.reading import Apart
 from designer.server.sessions import visitor
 from designer.session import topology_of
-from designer.shell import ids, request
-from designer.shell.markup import note
+from designer.shell import ids, request, ui
 from designer.shell.request import callback
 from designer.views.draw.importing import check_size, decoded
 from designer.views.solve import forms, sketch
@@ -49,6 +46,7 @@ def _shown(app: Dash) -> None:
             "drawing": Input(ids.SKETCHING, "data"),
             "name": Input(ids.FORMULATION, "value"),
         },
+        prevent_initial_call=False,
     )
     def on_sketch(sketches: Json | None, drawing: Json | None, name: str) -> Json:
         rows = len(ctx.outputs_list[-1])
@@ -71,9 +69,7 @@ def _shown(app: Dash) -> None:
         }
 
     app.clientside_callback(
-        ClientsideFunction("topoloom", "sketching"),
-        Input(ids.SKETCHING, "data"),
-        prevent_initial_call=True,
+        ClientsideFunction("topoloom", "sketching"), Input(ids.SKETCHING, "data")
     )
 
 
@@ -90,13 +86,10 @@ def _drawn(app: Dash) -> None:
         },
         inputs={"clicks": Input({"sketch-act": ALL, "in": ALL}, "n_clicks")},
         state={
-            "sketches": State(ids.SKETCH, "data"),
+            **request.states("sketches", "drawing", "picked"),
             "name": State(ids.FORMULATION, "value"),
-            "drawing": State(ids.CANVAS, "drawing"),
             "asked": State(ids.REQUEST, "data"),
-            "picked": State(ids.CANVAS, "picked"),
         },
-        prevent_initial_call=True,
     )
     def on_act(
         *, clicks: list[int | None], sketches: Any, name: Any, drawing: Any, asked: Any, picked: Any
@@ -116,7 +109,6 @@ def _drawn(app: Dash) -> None:
         Output(ids.SKETCHING, "data", allow_duplicate=True),
         Input(ids.FORMULATION, "value"),
         Input(ids.SOLVE, "n_clicks"),
-        prevent_initial_call=True,
     )
     def on_other(_name: str, _clicks: int | None) -> None:
         return None
@@ -126,7 +118,6 @@ def _drawn(app: Dash) -> None:
         Input(ids.OPTIONS_RESET, "n_clicks"),
         State(ids.SKETCH, "data"),
         State(ids.FORMULATION, "value"),
-        prevent_initial_call=True,
     )
     def on_reset(_clicks: int, sketches: Json | None, name: str) -> Any:
         return sketch.keep(sketches, name, None)
@@ -142,12 +133,10 @@ def _picked(app: Dash) -> None:
         },
         inputs={"picked": Input(ids.CANVAS, "picked")},
         state={
-            "sketches": State(ids.SKETCH, "data"),
+            **request.states("sketches", "drawing"),
             "begun": State(ids.SKETCHING, "data"),
             "name": State(ids.FORMULATION, "value"),
-            "drawing": State(ids.CANVAS, "drawing"),
         },
-        prevent_initial_call=True,
     )
     def on_pick(picked: Json | None, sketches: Any, begun: Any, name: Any, drawing: Any) -> Json:
         if not picked or begun is None:
@@ -165,7 +154,7 @@ def _picked(app: Dash) -> None:
         return {
             "sketches": sketch.keep(sketches, name, now) if changes else no_update,
             "sketching": None if len(changes) < len(picks) else heard,
-            "notes": note("; ".join(refused)) if refused else no_update,
+            "notes": ui.note("; ".join(refused)) if refused else no_update,
         }
 
 
@@ -175,12 +164,10 @@ def _typed(app: Dash) -> None:
         output={"sketches": _sketches(), "notes": request.notes()},
         inputs={"sketch_field": Input({"sketch-field": ALL}, "value")},
         state={
-            "sketches": State(ids.SKETCH, "data"),
+            **request.states("sketches", "drawing"),
             "begun": State(ids.SKETCHING, "data"),
             "name": State(ids.FORMULATION, "value"),
-            "drawing": State(ids.CANVAS, "drawing"),
         },
-        prevent_initial_call=True,
     )
     def on_field(sketches: Any, begun: Any, name: Any, drawing: Any, **_: Any) -> Json:
         if begun is None or len(ctx.triggered) != 1:
@@ -190,7 +177,7 @@ def _typed(app: Dash) -> None:
         try:
             changed = sketch.typed(now, begun["base"], form, drawing["topology"])
         except CclError as error:
-            return {"notes": note(str(error))}
+            return {"notes": ui.note(str(error))}
         if changed == now:
             return {}
         return {"sketches": sketch.keep(sketches, name, changed)}
@@ -199,19 +186,13 @@ def _typed(app: Dash) -> None:
 def _read(app: Dash, apart: Apart) -> None:
     @callback(
         app,
-        output={
-            "sketches": _sketches(),
-            "chunks": Output(ids.CHUNKS, "value", allow_duplicate=True),
-            "notes": request.notes(),
-        },
+        output={"sketches": _sketches(), **request.changes("chunks", "notes")},
         inputs={"contents": Input({"sketch-file": ALL}, "contents")},
         state={
             "names": State({"sketch-file": ALL}, "filename"),
-            "sketches": State(ids.SKETCH, "data"),
+            **request.states("sketches", "drawing"),
             "name": State(ids.FORMULATION, "value"),
-            "drawing": State(ids.CANVAS, "drawing"),
         },
-        prevent_initial_call=True,
     )
     def on_file(
         contents: list[str | None], names: list[str | None], sketches: Any, name: Any, drawing: Any
@@ -224,14 +205,14 @@ def _read(app: Dash, apart: Apart) -> None:
                 file, read_drawing, file, contents[0] or "", drawing, session=visitor()
             )
         except CclError as error:
-            return {"notes": note(str(error), title="Cannot read")}
+            return {"notes": ui.note(str(error), title="Cannot read")}
         told = "; ".join(sentences) or sketch.described(sketch_to_json(found))
         kept = sketch.keep(sketches, name, sketch_to_json(found))
         chunks = no_update if found.chunks is None else found.chunks * found.instances
         return {
             "sketches": kept,
             "chunks": chunks,
-            "notes": note(told, "good", title=f"Read {file}"),
+            "notes": ui.note(told, "good", title=f"Read {file}"),
         }
 
 
@@ -244,11 +225,7 @@ def read_drawing(name: str, contents: str, drawing: Json) -> tuple[Sketch, tuple
 
 def _fitted(app: Dash) -> None:
     @app.callback(
-        _sketches(),
-        request.notes(),
-        Input(ids.PROBLEM, "data"),
-        State(ids.SKETCH, "data"),
-        prevent_initial_call=True,
+        _sketches(), request.notes(), Input(ids.PROBLEM, "data"), State(ids.SKETCH, "data")
     )
     def on_drawing(asked: Json | None, sketches: Json | None) -> tuple[Any, Any]:
         if not asked or not sketches or not asked["topology"]["devices"]:
@@ -257,4 +234,4 @@ def _fitted(app: Dash) -> None:
             left, told = sketch.all_fitted(sketches, topology_of(asked["topology"]))
         except CclError:
             return no_update, no_update  # the assessment says what is wrong
-        return (left, note(told, "plain")) if told else (no_update, no_update)
+        return (left, ui.note(told, "plain")) if told else (no_update, no_update)

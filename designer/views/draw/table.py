@@ -5,6 +5,7 @@ The table view: sorting, paging and editing in place.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,8 +15,7 @@ from dash import ALL, Dash, Input, Output, State, ctx, html, no_update
 
 from ccl import text
 from ccl.errors import CclError
-from designer.shell import ids, request
-from designer.shell.markup import DEVICE_TYPES, LINK_QUANTITIES, attributes, note
+from designer.shell import ids, request, ui
 from designer.shell.request import callback
 from designer.views.draw import edits
 from widgets import QuantityField
@@ -98,34 +98,27 @@ def tables(topology: Json, devices: Sorting, links: Sorting) -> list[Any]:
 def _table(
     what: str, title: str, columns: tuple[Column, ...], *, rows: Sequence[Json], sorting: Sorting
 ) -> html.Section:
-    head = html.Thead(html.Tr([_head(what, each, sorting) for each in columns]))
-    body = html.Tbody(
-        [
-            html.Tr([_cell(what, row, column) for column in columns])
-            for row in rows_of(rows, sorting)
-        ]
-    )
+    heads = [_head(what, each, sorting) for each in columns]
+    body = [
+        html.Tr([_cell(what, row, column) for column in columns]) for row in rows_of(rows, sorting)
+    ]
     total = pages(len(rows))
     return html.Section(
         [
-            html.Div(
-                [
-                    html.H2(title),
-                    html.Span(text.count(len(rows), what), className="ds-note"),
-                    dmc.Pagination(
-                        id={"table-page": what},
-                        total=total,
-                        value=page_of(len(rows), sorting),
-                        size="xs",
-                        withEdges=total > 7,
-                        style={"display": "none"} if total == 1 else {},
-                    ),
-                ],
-                className="ds-table-title",
+            ui.div(
+                "ds-table-title",
+                html.H2(title),
+                html.Span(text.count(len(rows), what), className="ds-note"),
+                dmc.Pagination(
+                    id={"table-page": what},
+                    total=total,
+                    value=page_of(len(rows), sorting),
+                    size="xs",
+                    withEdges=total > 7,
+                    style={"display": "none"} if total == 1 else {},
+                ),
             ),
-            html.Table(
-                [html.Caption(title, className="ds-unseen"), head, body], className="ds-table"
-            ),
+            ui.table(title, "ds-table", heads, body),
         ]
     )
 
@@ -133,16 +126,11 @@ def _table(
 def _head(what: str, column: Column, sorting: Sorting) -> html.Th:
     mine = sorting.key == column.key
     order = ("descending" if sorting.down else "ascending") if mine else "none"
-    arrow = (" ↓" if sorting.down else " ↑") if mine else ""
-    return html.Th(
-        html.Button(
-            column.label + arrow,
-            id={"table-sort": what, "key": column.key},
-            type="button",
-            title=f"Sort by {column.label.lower()}",
-        ),
-        scope="col",
-        **attributes(aria_sort=order),
+    return ui.sorter(
+        column.label,
+        {"table-sort": what, "key": column.key},
+        order,
+        title=f"Sort by {column.label.lower()}",
     )
 
 
@@ -168,8 +156,8 @@ def _control(what: str, row: Json, column: Column) -> Any:
         return dmc.Checkbox(id=marked, checked=bool(value), disabled=fixed, **common)
     common["variant"] = "unstyled"
     if column.kind == "kind":
-        kinds = [{"value": each.kind, "label": each.label} for each in DEVICE_TYPES]
-        return dmc.Select(id=cell, value=value, data=kinds, allowDeselect=False, **common)
+        kinds = [{"value": each.kind, "label": each.label} for each in ui.DEVICE_TYPES]
+        return ui.select(cell, kinds, value=value, **common)
     if column.kind == "number":
         words = f"{column.label} of {name}"
         return QuantityField(
@@ -179,7 +167,7 @@ def _control(what: str, row: Json, column: Column) -> Any:
             subject=key,
             ariaLabel=words,
             className="ds-cell ds-floating",
-            **LINK_QUANTITIES[column.key],
+            **ui.LINK_QUANTITIES[column.key],
         )
     return dmc.TextInput(id=cell, value=value or "", debounce=True, **common)
 
@@ -193,15 +181,7 @@ def _rank(value: Any) -> tuple[int, float, str]:
 
 def _natural(name: str) -> str:
     """Order gpu2 before gpu10."""
-    digits, out = "", ""
-    for letter in [*name, ""]:
-        if letter.isdigit():
-            digits += letter
-            continue
-        out += digits.zfill(9) if digits else ""
-        digits = ""
-        out += letter
-    return out
+    return re.sub(r"\d+", lambda digits: digits[0].zfill(9), name)
 
 
 def register(app: Dash) -> None:
@@ -212,6 +192,7 @@ def register(app: Dash) -> None:
         Input(ids.CANVAS, "drawing"),
         Input(ids.VIEW, "value"),
         Input(ids.SORTING, "data"),
+        prevent_initial_call=False,
     )
     def on_table(drawing: dict[str, Any], view: str, sorting: dict[str, Any]) -> Any:
         if view != "table":
@@ -228,7 +209,6 @@ def _sorting(app: Dash) -> None:
         Input({"table-sort": ALL, "key": ALL}, "n_clicks"),
         Input({"table-page": ALL}, "value"),
         State(ids.SORTING, "data"),
-        prevent_initial_call=True,
     )
     def on_sort(clicks: list[int | None], _pages: list[int], sorting: dict[str, Any]) -> Any:
         asked = ctx.triggered_id
@@ -249,8 +229,7 @@ def _cells(app: Dash) -> None:
     @callback(
         app,
         output={
-            "command": request.output(),
-            "notes": request.notes(),
+            **request.changes("command", "notes"),
             "table": Output(ids.TABLE, "children", allow_duplicate=True),
         },
         inputs={
@@ -259,7 +238,6 @@ def _cells(app: Dash) -> None:
             "links": Input({"table": "link", "row": ALL, "key": ALL}, "value"),
         },
         state={"drawing": State(ids.CANVAS, "drawing"), "sorting": State(ids.SORTING, "data")},
-        prevent_initial_call=True,
     )
     def on_cell(drawing: Any, sorting: dict[str, Any], **_: Any) -> dict[str, Any]:
         asked, topology = ctx.triggered_id, drawing["topology"]
@@ -276,7 +254,7 @@ def _cells(app: Dash) -> None:
                 command = edits.edit_device(topology, [asked["row"]], asked["key"], value)
         except CclError as error:
             # Drawn anew, so that the cell shows what is true, not what was refused.
-            return {"notes": note(str(error)), "table": _shown(topology, sorting)}
+            return {"notes": ui.note(str(error)), "table": _shown(topology, sorting)}
         return {"command": request.numbered(command)} if command else {}
 
 

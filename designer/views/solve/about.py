@@ -3,8 +3,6 @@
 Opening "About": the mathematics at once, the sizes when they are counted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,8 +12,7 @@ from dash import Dash, Input, Output, State, dcc, html
 from ccl import text
 from ccl.errors import CclError
 from designer.session import topology_of
-from designer.shell import ids
-from designer.shell.markup import attributes, icon
+from designer.shell import ids, ui
 from designer.shell.request import Json, callback, problem_of, read_request
 from designer.views.solve.plan_card import short
 from formulations import Speed, explain
@@ -36,14 +33,11 @@ def about(name: str) -> list[Any]:
     if reference.startswith("https://"):
         source = dmc.Anchor(reference, href=reference, target="_blank", size="sm")
     return [
-        html.Div(
-            [html.H3(found.title), html.Div(source, className="ds-quiet")],
-            className="ds-about-head",
-        ),
-        html.Div(
+        ui.div("ds-about-head", html.H3(found.title), ui.div("ds-quiet", source)),
+        ui.div(
+            "ds-tags",
             [html.Span(each, className="ds-tag") for each in found.collectives],
-            className="ds-tags",
-            **attributes(aria_label="Solves"),
+            aria_label="Solves",
         ),
     ]
 
@@ -56,38 +50,39 @@ def mathematics(name: str) -> Any:
 
 def counting() -> html.Div:
     """Stand where the sizes will be."""
-    return html.Div(
-        [dmc.Loader(size=12), html.Span("Counting the model of this problem …")],
-        className="ds-card ds-about-size ds-quiet",
+    return ui.div(
+        "ds-card ds-about-size ds-quiet",
+        dmc.Loader(size=12),
+        html.Span("Counting the model of this problem …"),
         role="status",
     )
 
 
-def sized(name: str, asked: Mapping[str, Any] | None) -> Any:
+def sized(name: str, question: Mapping[str, Any] | None) -> Any:
     """Show what a formulation comes to on what is drawn and asked.
 
     Parameters
     ----------
     name
         Of the formulation.
-    asked
+    question
         ``{topology, request}`` as the page keeps them, or None.
     """
-    if not asked or not asked["topology"]["devices"]:
+    if not question or not question["topology"]["devices"]:
         return _quiet(
             "Draw a cluster, and the size of its model is shown here before it is solved."
         )
-    if sum(each["kind"] == "gpu" for each in asked["topology"]["devices"]) > MOST_GPUS:
+    if sum(each["kind"] == "gpu" for each in question["topology"]["devices"]) > MOST_GPUS:
         return _quiet(f"With more than {MOST_GPUS} GPUs its size is counted when it is solved.")
     try:
-        request = read_request(asked["request"])
-        problem = problem_of(topology_of(asked["topology"]), request)
+        request = read_request(question["request"])
+        problem = problem_of(topology_of(question["topology"]), request)
         options = request.options if request.formulation == name else {}
         found = explain(name, problem, options=options)
     except CclError as error:
         return _quiet(text.sentence(str(error)))
     if found.refusal is not None:
-        return _banner("warning", "bad", f"Here it does not apply: {found.refusal}.")
+        return ui.banner("warning", "bad", f"Here it does not apply: {found.refusal}.")
     if found.size is None:
         return _quiet(text.sentence(found.note))
     return _card(found)
@@ -108,36 +103,28 @@ def _card(found: Explanation) -> html.Div:
         if each.many
     ]
     head = html.Tr([html.Th("Constraints"), html.Th("Each says"), html.Th("Rows")])
-    return html.Div(
-        [
-            html.Div(
-                [
-                    html.Div([html.B(value), html.Span(label)], title=title)
-                    for value, label, title in figures
-                ],
-                className="ds-figures ds-about-figures",
-            ),
-            html.Div(
-                [
-                    html.Span(f"Takes {speed.words}", className=f"ds-speed ds-{TONES[speed]}")
-                    if speed is not None
-                    else None,
-                    html.Span(text.sentence(found.note), className="ds-quiet"),
-                ],
-                className="ds-about-note",
-            ),
-            html.Table([html.Thead(head), html.Tbody(rows)], className="ds-groups"),
-        ],
-        className="ds-card ds-about-size",
+    return ui.div(
+        "ds-card ds-about-size",
+        ui.div(
+            "ds-figures ds-about-figures",
+            [
+                html.Div([html.B(value), html.Span(label)], title=title)
+                for value, label, title in figures
+            ],
+        ),
+        ui.div(
+            "ds-about-note",
+            html.Span(f"Takes {speed.words}", className=f"ds-speed ds-{TONES[speed]}")
+            if speed is not None
+            else None,
+            html.Span(text.sentence(found.note), className="ds-quiet"),
+        ),
+        html.Table([html.Thead(head), html.Tbody(rows)], className="ds-groups"),
     )
 
 
 def _quiet(sentence: str) -> html.Div:
-    return html.Div(sentence, className="ds-card ds-about-size ds-quiet")
-
-
-def _banner(picture: str, tone: str, sentence: str) -> html.Div:
-    return html.Div([icon(picture), html.Span(sentence)], className=f"ds-banner ds-{tone}")
+    return ui.div("ds-card ds-about-size ds-quiet", sentence)
 
 
 def register(app: Dash) -> None:
@@ -154,7 +141,6 @@ def register(app: Dash) -> None:
         },
         inputs={"clicks": Input(ids.MATHEMATICS_OPEN, "n_clicks")},
         state={"name": State(ids.FORMULATION, "value")},
-        prevent_initial_call=True,
     )
     def on_open(clicks: int, name: str | None) -> Json:
         if not name:
@@ -173,7 +159,6 @@ def register(app: Dash) -> None:
         Output(ids.ABOUT_SIZE, "children", allow_duplicate=True),
         Input(ids.ABOUT_REQUEST, "data"),
         State(ids.PROBLEM, "data"),
-        prevent_initial_call=True,
     )
     def on_asked(asked: Json, problem: Json | None) -> Any:
         return sized(asked["name"], problem)

@@ -2,12 +2,10 @@
 
 How large a model would be before it is built, and what would make it smaller.
 
-What the page is told of a solve: nothing new, a better plan, or the end.
+What the page learns of a solve: nothing new, a better plan, or the end.
 
-Why a solve ended without a schedule, told in its place, with what would put it right.
+Why a solve ended without a schedule, in its place, with what would put it right.
 """
-
-from __future__ import annotations
 
 import os
 import re
@@ -16,7 +14,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import dash_mantine_components as dmc
 from dash import html
 
 from ccl import text
@@ -26,18 +23,21 @@ from ccl.result import ModelSize, Result
 from ccl.serialization.topoloom import result_to_json
 from ccl.topology import Topology
 from designer.jobs import JobState
-from designer.shell.markup import icon
+from designer.shell import ui
 from designer.shell.request import DEFAULT_FORMULATION, Json, Request, problem_of, read_request
 from designer.views.solve.results import bounds_to_json, summary_of
 from formulations import available, formulation, lower_bounds, measure, option_fields
 from widgets.charts.load import link_load
 from widgets.view_model.scene import STEPS, moves, scene, still, take
 
+SECONDS = 1.0
+"""For cuts in time, while somebody draws."""
+
 LIVE_GPUS = 40
 """Above this many GPUs bounds are proved only when asked, since a max-flow per GPU takes time."""
 
 MOST_GPUS_UNASKED = 256
-"""Above this many GPUs only the formulation that is chosen is asked whether it would take it:
+"""Above this many GPUs only the formulation that is chosen says whether it would take it:
 some look for a ring of all GPUs or count their model first."""
 
 
@@ -69,7 +69,8 @@ def assess(topology: Mapping[str, Any], data: Mapping[str, Any] | None) -> Asses
         request = read_request(data)
         problem = problem_of(topology, request)
         few = len(problem.topology.ranks) <= LIVE_GPUS
-        bounds = lower_bounds(problem, whole_chunks=problem.collective.whole) if few else ()
+        whole = problem.collective.whole
+        bounds = lower_bounds(problem, whole_chunks=whole, seconds=SECONDS) if few else ()
     except CclError as error:
         return Assessment(str(error), (), {}, "Bounds are back once the above is put right.")
     told = tuple(bounds_to_json(bounds, problem.topology))
@@ -317,7 +318,7 @@ def answer(state: JobState, question: Any, *, seen: int, series: str = "") -> An
     state
         Where the solve stands.
     question
-        What was asked, kept beside the schedule so that a changed question shows.
+        The request, kept beside the schedule so that a changed question shows.
     seen
         How many plans the page has seen already.
     series
@@ -357,7 +358,7 @@ def views_of(
     Parameters
     ----------
     best, question
-        The result and what was asked.
+        The result and its request.
     running
         Whether a better one may follow.
     again
@@ -413,19 +414,19 @@ def fault(error: CclError, name: str) -> html.Div:
     error
         What the solve raised.
     name
-        The formulation that was asked.
+        The formulation of the request.
     """
     asked = enough(error, name)
     content: list[Any] = [html.Span(text.sentence(str(error)))]
     if asked is not None:
         option, value, unit = asked
-        button = dmc.Button(
+        use = ui.button(
             f"Use {text.count(value, unit)}",
-            id={"remedy": f"{name}.{option}", "value": value},
+            {"remedy": f"{name}.{option}", "value": value},
             size="compact-sm",
             variant="light",
             color="orange",
             mt=8,
         )
-        content.append(html.Div(button))
-    return html.Div([icon("warning"), html.Div(content)], className="ds-banner ds-bad")
+        content.append(html.Div(use))
+    return ui.div("ds-banner ds-bad", ui.icon("warning"), html.Div(content))

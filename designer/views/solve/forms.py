@@ -5,8 +5,6 @@ The sketch on the page: its row among the options, and the card over the canvas.
 The bar at the top: what is solved, how, and what can be done with it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,8 +16,7 @@ from ccl.options import OptionField
 from ccl.serialization.quantity import KINDS, kind_of
 from ccl.serialization.sketches import INCLINATIONS
 from designer.server.guard import MOST_UPLOAD
-from designer.shell import ids
-from designer.shell.markup import COLLECTIVE_LABELS, attributes, icon
+from designer.shell import ids, ui
 from designer.shell.request import DEFAULT_FORMULATION, Json
 from designer.views.solve import sketch
 from formulations import formulation, option_fields
@@ -34,31 +31,22 @@ PREFERENCES = {"all": "any", "uc-min": "few (uc-min)", "uc-max": "many (uc-max)"
 
 
 def sketch_row(option: OptionField, value: sketch.Plain) -> html.Div:
-    """Return the row of the form: what is in use, and the ways to change it."""
-    return html.Div(
-        [
-            html.Div(option.label, className="mantine-InputWrapper-label ds-sketch-label"),
-            html.P(option.help, className="ds-note") if option.help else None,
-            html.Div(
-                words(value),
-                id={"sketch-words": option.name},
-                className="ds-sketch-words",
-                role="status",
+    """Return the row of the form: what is in use, and how to change it."""
+    return ui.div(
+        "ds-sketch-row",
+        ui.div("mantine-InputWrapper-label ds-sketch-label", option.label),
+        html.P(option.help, className="ds-note") if option.help else None,
+        ui.div("ds-sketch-words", words(value), id={"sketch-words": option.name}, role="status"),
+        ui.div(
+            "ds-row",
+            _button("Draw", "draw", "form", variant="light"),
+            dcc.Upload(
+                dmc.Button("Read file", size="compact-sm", variant="default"),
+                id={"sketch-file": option.name},
+                max_size=MOST_BYTES,
             ),
-            html.Div(
-                [
-                    _button("Draw", "draw", "form", variant="light"),
-                    dcc.Upload(
-                        dmc.Button("Read file", size="compact-sm", variant="default"),
-                        id={"sketch-file": option.name},
-                        max_size=MOST_BYTES,
-                    ),
-                    _button("Clear", "clear", "form"),
-                ],
-                className="ds-row",
-            ),
-        ],
-        className="ds-sketch-row",
+            _button("Clear", "clear", "form"),
+        ),
     )
 
 
@@ -83,39 +71,33 @@ def card(value: sketch.Plain, drawing: sketch.Plain) -> list[Any]:
         return [_title(), said, _button("Draw", "draw", "card")]
     keys = [html.Span([html.Kbd(key), does]) for key, does in KEYS]
     return [
-        html.Div(
-            [
-                _title(),
-                said,
-                _button("Clear", "clear", "card", disabled=value is None),
-                _button("Done", "done", "card", variant="light"),
-            ],
-            className="ds-sketch-head",
+        ui.div(
+            "ds-sketch-head",
+            _title(),
+            said,
+            _button("Clear", "clear", "card", disabled=value is None),
+            _button("Done", "done", "card", variant="light"),
         ),
-        html.Div(
-            [
-                html.P([html.Span(HINT), html.Span(keys, className="ds-sketch-keys")]),
-                *_fields(drawing if value is None else value),
-            ],
-            className="ds-sketch-body",
+        ui.div(
+            "ds-sketch-body",
+            html.P([html.Span(HINT), html.Span(keys, className="ds-sketch-keys")]),
+            *_fields(drawing if value is None else value),
         ),
     ]
 
 
 def _title() -> html.Strong:
-    return html.Strong([icon("links"), "Sketch"])
+    return html.Strong([ui.icon("links"), "Sketch"])
 
 
 def _fields(value: sketch.Plain) -> list[Any]:
     now = value or {}
     return [
-        dmc.Select(
-            id={"sketch-field": "switches"},
+        ui.select(
+            {"sketch-field": "switches"},
+            {each: PREFERENCES[each] for each in INCLINATIONS},
             label="Pairs at switches",
             value=now.get("switches", "all"),
-            data=[{"value": each, "label": PREFERENCES[each]} for each in INCLINATIONS],
-            allowDeselect=False,
-            size="xs",
         ),
         html.Div(
             dmc.TextInput(
@@ -133,7 +115,7 @@ def _fields(value: sketch.Plain) -> list[Any]:
 
 def _button(words: str, does: str, place: str, **props: Any) -> dmc.Button:
     usual = {"size": "compact-sm" if place == "form" else "compact-xs", "variant": "default"}
-    return dmc.Button(words, id={"sketch-act": does, "in": place}, **{**usual, **props})
+    return ui.button(words, {"sketch-act": does, "in": place}, **{**usual, **props})
 
 
 def option_form(name: str, values: Mapping[str, Any]) -> list[Any]:
@@ -164,7 +146,7 @@ def option_rows(options: type, values: Mapping[str, Any], *, of: str, key: str =
     ]
     if not rows:
         return dmc.Text("It has no options.", size="sm", c="dimmed")
-    return html.Div(rows, className="ds-fields")
+    return ui.div("ds-fields", rows)
 
 
 def changed(values: Mapping[str, Any], fields: tuple[OptionField, ...]) -> Json:
@@ -213,10 +195,10 @@ def field_kind(option: OptionField) -> str:
     return next(name for name, each in KINDS.items() if each is kind)
 
 
-KEPT: Json = {"persistence": True, "persistence_type": "local"}
+PERSISTED: Json = {"persistence": True, "persistence_type": "local"}
 """Settings survive a reload as the drawing does."""
 
-FLOATING: Json = {"className": "ds-floating", "size": "sm", **KEPT}
+FLOATING: Json = {"className": "ds-floating", "size": "sm", **PERSISTED}
 """What the fields of the bar have in common: there is no room below them."""
 
 EXPORTS: tuple[tuple[str, str, str, str], ...] = (
@@ -239,7 +221,9 @@ SHARES: tuple[tuple[str, str, str, str], ...] = (
 
 def collective_choices(*, custom: bool) -> list[Json]:
     """Return the menu of collectives; a custom one is there once a file has brought it."""
-    named: list[Json] = [{"value": key, "label": label} for key, label in COLLECTIVE_LABELS.items()]
+    named: list[Json] = [
+        {"value": key, "label": label} for key, label in ui.COLLECTIVE_LABELS.items()
+    ]
     return [*named, {"value": "custom", "label": "From a file"}] if custom else named
 
 
@@ -251,65 +235,57 @@ def header() -> dmc.AppShellHeader:
 
 
 def _header_title() -> html.Div:
-    return html.Div(
-        [
-            html.Div(icon("links"), className="ds-logo"),
-            html.Div(
-                [
-                    dmc.TextInput(
-                        id=ids.NAME,
-                        variant="unstyled",
-                        classNames={"input": "ds-name"},
-                        debounce=True,
-                        spellCheck=False,
-                        **attributes(aria_label="Name of the topology"),
-                    ),
-                    html.Div(id=ids.COUNTS, className="ds-counts"),
-                ],
-                className="ds-title-text",
+    return ui.div(
+        "ds-title",
+        ui.div("ds-logo", ui.icon("links")),
+        ui.div(
+            "ds-title-text",
+            dmc.TextInput(
+                id=ids.NAME,
+                variant="unstyled",
+                classNames={"input": "ds-name"},
+                debounce=True,
+                spellCheck=False,
+                **ui.attributes(aria_label="Name of the topology"),
             ),
-        ],
-        className="ds-title",
+            html.Div(id=ids.COUNTS, className="ds-counts"),
+        ),
     )
 
 
 def _question() -> html.Div:
-    return html.Div(
-        [
-            dmc.Select(
-                id=ids.COLLECTIVE,
-                data=collective_choices(custom=False),
-                value="all-gather",
-                allowDeselect=False,
-                w=136,
-                size="sm",
-                maxDropdownHeight=320,
-                **KEPT,
-                **attributes(aria_label="Collective"),
-            ),
-            _size(),
-            _chunks(),
-            html.Div(_root(), id=ids.ROOT_BOX, hidden=True),
-            dmc.Select(
-                className="ds-formulation",
-                id=ids.FORMULATION,
-                data=[],
-                value=DEFAULT_FORMULATION,
-                allowDeselect=False,
-                size="sm",
-                maxDropdownHeight=420,
-                renderOption={"function": "formulationOption"},
-                comboboxProps={"width": 340, "position": "bottom-start"},
-                **KEPT,
-                **attributes(aria_label="Formulation"),
-            ),
-            _tool("sliders", ids.OPTIONS_OPEN, "Options of the formulation"),
-            _solve(),
-            html.Div(id=ids.CHIP, className="ds-chip"),
-        ],
-        className="ds-question",
+    return ui.div(
+        "ds-question",
+        ui.select(
+            ids.COLLECTIVE,
+            collective_choices(custom=False),
+            value="all-gather",
+            w=136,
+            size="sm",
+            maxDropdownHeight=320,
+            **PERSISTED,
+            aria_label="Collective",
+        ),
+        _size(),
+        _chunks(),
+        html.Div(_root(), id=ids.ROOT_BOX, hidden=True),
+        ui.select(
+            ids.FORMULATION,
+            [],
+            className="ds-formulation",
+            value=DEFAULT_FORMULATION,
+            size="sm",
+            maxDropdownHeight=420,
+            renderOption={"function": "formulationOption"},
+            comboboxProps={"width": 340, "position": "bottom-start"},
+            **PERSISTED,
+            aria_label="Formulation",
+        ),
+        _tool("sliders", ids.OPTIONS_OPEN, "Options of the formulation"),
+        _solve(),
+        html.Div(id=ids.CHIP, className="ds-chip"),
         role="group",
-        **attributes(aria_label="What to solve"),
+        aria_label="What to solve",
     )
 
 
@@ -317,13 +293,11 @@ def _solve() -> html.Div:
     """Return the two buttons of which one is shown; Stop keeps the best schedule."""
     return html.Div(
         [
-            dmc.Button(
-                "Solve", id=ids.SOLVE, leftSection=icon("play"), size="sm", className="ds-solve"
-            ),
-            dmc.Button(
+            ui.button("Solve", ids.SOLVE, "play", size="sm", className="ds-solve"),
+            ui.button(
                 "Cancel",
-                id=ids.CANCEL,
-                leftSection=icon("stop"),
+                ids.CANCEL,
+                "stop",
                 size="sm",
                 variant="default",
                 className="ds-solve",
@@ -385,62 +359,49 @@ def _root() -> Any:
 
 
 def _actions() -> html.Div:
-    return html.Div(
-        [
-            dcc.Upload(
-                _tool("open", "open-button", "Open a file, or drop it anywhere"),
-                id=ids.UPLOAD,
-                max_size=MOST_UPLOAD,
-            ),
-            _tool("save", ids.SAVE, "Save the drawing"),
-            _exports(),
-            dmc.ColorSchemeToggle(
-                id=ids.SCHEME,
-                lightIcon=icon("sun"),
-                darkIcon=icon("moon"),
-                variant="default",
-                size="lg",
-                className="ds-tool",
-                **attributes(aria_label="Switch between light and dark"),
-            ),
-        ],
-        className="ds-actions",
+    return ui.div(
+        "ds-actions",
+        dcc.Upload(
+            _tool("open", "open-button", "Open a file, or drop it anywhere"),
+            id=ids.UPLOAD,
+            max_size=MOST_UPLOAD,
+        ),
+        _tool("save", ids.SAVE, "Save the drawing"),
+        _exports(),
+        dmc.ColorSchemeToggle(
+            id=ids.SCHEME,
+            lightIcon=ui.icon("sun"),
+            darkIcon=ui.icon("moon"),
+            variant="default",
+            size="lg",
+            className="ds-tool",
+            **ui.attributes(aria_label="Switch between light and dark"),
+        ),
     )
 
 
 def _exports() -> dmc.Menu:
-    button = dmc.Button("Export", variant="default", size="sm", leftSection=icon("download"))
+    button = dmc.Button("Export", variant="default", size="sm", leftSection=ui.icon("download"))
     entries = [
-        *(_entry({"picture" if key == "png" else "export": key}, *told) for key, *told in EXPORTS),
+        *(
+            ui.menu_entry({"picture" if key == "png" else "export": key}, *told)
+            for key, *told in EXPORTS
+        ),
         dmc.MenuDivider(),
-        *(_entry(key, *told) for key, *told in SHARES),
+        *(ui.menu_entry(key, *told) for key, *told in SHARES),
     ]
-    return dmc.Menu(
-        [dmc.MenuTarget(button), dmc.MenuDropdown(entries)],
-        position="bottom-end",
-        width=268,
-        shadow="md",
-    )
-
-
-def _entry(key: Any, picture: str, title: str, note: str) -> dmc.MenuItem:
-    return dmc.MenuItem(
-        [html.Div(title), html.Small(note)],
-        id=key,
-        leftSection=icon(picture),
-        className="ds-menu-item",
-    )
+    return ui.menu(button, entries)
 
 
 def _tool(picture: str, key: str, label: str) -> dmc.Tooltip:
     return dmc.Tooltip(
         dmc.ActionIcon(
-            icon(picture),
+            ui.icon(picture),
             id=key,
             variant="default",
             size="lg",
             className="ds-tool",
-            **attributes(aria_label=label),
+            **ui.attributes(aria_label=label),
         ),
         label=label,
         openDelay=500,

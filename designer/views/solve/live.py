@@ -1,10 +1,8 @@
-"""What is told of a drawing while it is edited: its best rate, what proves it, what more would do.
+"""Figures of a drawing while it is edited: its best rate, what proves it, what more would do.
 
 Plain values for the page. Only the newest question of a page is worth an answer: `Newest` tells
 the others that they were overtaken, between two steps of what takes long.
 """
-
-from __future__ import annotations
 
 import itertools
 import threading
@@ -50,17 +48,17 @@ class Newest:
         self._last: OrderedDict[tuple[str, str], int] = OrderedDict()
         self._lock = threading.Lock()
 
-    def ask(self, asked: Mapping[str, Any], *, visitor: str = "") -> Callable[[], bool]:
+    def ask(self, question: Mapping[str, Any], *, visitor: str = "") -> Callable[[], bool]:
         """Take a question; return what tells whether it is still the newest of its page.
 
         Parameters
         ----------
-        asked
+        question
             With its number and the page, as that names itself.
         visitor
             Session of the page; those of others may name themselves alike.
         """
-        page, number = (visitor, str(asked["page"])), int(asked["n"])
+        page, number = (visitor, str(question["page"])), int(question["n"])
         with self._lock:
             self._last[page] = max(number, self._last.pop(page, 0))
             while len(self._last) > MOST_PAGES:
@@ -68,22 +66,22 @@ class Newest:
         return lambda: self._last.get(page) == number
 
 
-def problem_requested(asked: Mapping[str, Any]) -> Problem | str:
+def problem_requested(question: Mapping[str, Any]) -> Problem | str:
     """Return the problem of a question, or why there is none to speak of.
 
     Parameters
     ----------
-    asked
+    question
         ``{topology, request}`` as the page keeps them.
     """
-    topology = asked["topology"]
+    topology = question["topology"]
     ranks = sum(each["kind"] == "gpu" for each in topology["devices"])
     if ranks < 2:
         return "Link at least two GPUs to see the best possible rate."
-    if asked["request"].get("collective") == "all-to-all" and ranks**2 > MOST_PAIRS:
+    if question["request"].get("collective") == "all-to-all" and ranks**2 > MOST_PAIRS:
         return f"With {ranks:,} GPUs the solve finds the best rate of an all-to-all."
     try:
-        return problem_of(topology, read_request(asked["request"]))
+        return problem_of(topology, read_request(question["request"]))
     except CclError as error:
         return text.sentence(str(error))
 
@@ -145,7 +143,7 @@ def prices_summary(problem: Problem, group: Group, newest: Callable[[], bool]) -
     Parameters
     ----------
     problem
-        What is asked.
+        The problem.
     group
         Automorphisms, whose classes of links are priced.
     newest

@@ -3,8 +3,6 @@
 What follows the drawing: the optimum at once, classes and link prices when they are found.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -27,8 +25,7 @@ from ccl.errors import CclError
 from ccl.symmetry import automorphisms
 from designer.server.sessions import visitor
 from designer.session import topology_of
-from designer.shell import ids
-from designer.shell.markup import attributes, heading, icon
+from designer.shell import ids, ui
 from designer.views.solve import live, results
 from designer.views.solve.live import price_words
 
@@ -41,7 +38,7 @@ MOST_DIGITS = 15
 """Characters of a fraction that people still read."""
 
 DEAREST = 3
-"""How many kinds of links are told before one asks for more."""
+"""How many kinds of links are listed before one asks for more."""
 
 LAYERS = {
     "gpus": "GPUs",
@@ -49,7 +46,7 @@ LAYERS = {
     "prices": "±1 %",
     "duals": "µs per GB/s",
     "tree": "Show on canvas",
-    "ways": "Show on canvas",
+    "paths": "Show on canvas",
 }
 """What a button that draws over the cluster says, by what it draws."""
 
@@ -57,58 +54,47 @@ LAYERS = {
 def sections() -> list[Any]:
     """Return the sections of the right side that are there before a solve."""
     return [
-        html.Section(
-            [
-                heading(
-                    "Optimum",
-                    html.Small("best possible bandwidth, latency ignored", className="ds-note"),
-                ),
-                html.Div(optimum_card(None, None), id=ids.OPTIMUM_CARD, role="status"),
-                html.Div(id=ids.PRICES_CARD),
-                html.Div(
-                    "Computing link duals …",
-                    id=ids.DUALS_WAIT,
-                    className="ds-note ds-under ds-late",
-                    hidden=True,
-                ),
-                html.Div(id=ids.DUALS_NOTE),
-            ],
+        ui.section(
+            "Optimum",
+            ui.heading(
+                "Optimum",
+                html.Small("best possible bandwidth, latency ignored", className="ds-note"),
+            ),
+            html.Div(optimum_card(None, None), id=ids.OPTIMUM_CARD, role="status"),
+            html.Div(id=ids.PRICES_CARD),
+            ui.div(
+                "ds-note ds-under ds-late", "Computing link duals …", id=ids.DUALS_WAIT, hidden=True
+            ),
+            html.Div(id=ids.DUALS_NOTE),
             className="ds-live",
-            **attributes(aria_label="Optimum"),
         )
     ]
 
 
 def alike_section() -> html.Section:
     """Return the section that tells which devices can change places."""
-    return html.Section(
-        [
-            heading("Symmetry", html.Div([layer("gpus"), layer("links")], className="ds-row")),
-            html.Div(alike_card(None), id=ids.ALIKE_CARD),
-        ],
-        **attributes(aria_label="Symmetry"),
+    return ui.section(
+        "Symmetry",
+        ui.heading("Symmetry", ui.div("ds-row", layer("gpus"), layer("links"))),
+        html.Div(alike_card(None), id=ids.ALIKE_CARD),
     )
 
 
 def layer(what: str) -> html.Button:
     """Return the button that draws something over the cluster, or takes it away again."""
-    return html.Button(
-        [icon("eye"), LAYERS[what]],
-        id={"layer": what},
-        type="button",
-        className="ds-layer",
-        **attributes(aria_pressed="false"),
+    return ui.press(
+        [ui.icon("eye"), LAYERS[what]], {"layer": what}, "ds-layer", aria_pressed="false"
     )
 
 
-def optimum_card(found: Json | None, shown: str | int | None) -> Any:
+def optimum_card(found: Json | None, chosen: str | int | None) -> Any:
     """Show the best rate and what proves it.
 
     Parameters
     ----------
     found
         As `designer.views.solve.live.optimum_summary` returns it.
-    shown
+    chosen
         Which cut is on the canvas: ``cut0`` is the first.
     """
     if found is None:
@@ -116,22 +102,18 @@ def optimum_card(found: Json | None, shown: str | int | None) -> Any:
     if found.get("trouble"):
         return html.P(found["trouble"], className="ds-card ds-quiet")
     cuts = found["cuts"]
-    rows = [_cut(each, number=i, pressed=shown == f"cut{i}") for i, each in enumerate(cuts)]
+    rows = [_cut(each, number=i, pressed=chosen == f"cut{i}") for i, each in enumerate(cuts)]
     more = len(cuts) - MOST_CUTS
-    return html.Div(
-        [
-            html.Div(
-                [
-                    _figure(text.bandwidth(found["algbw"]), "upper limit of algbw"),
-                    _figure(text.duration(found["makespan"]), f"per {text.size(found['size'])}"),
-                ],
-                className="ds-figures",
-            ),
-            _proof(found),
-            *rows[:MOST_CUTS],
-            *([html.Div(f"and {more} more", className="ds-note ds-more")] if more > 0 else []),
-        ],
-        className="ds-card ds-bounds",
+    return ui.div(
+        "ds-card ds-bounds",
+        ui.div(
+            "ds-figures",
+            _figure(text.bandwidth(found["algbw"]), "upper limit of algbw"),
+            _figure(text.duration(found["makespan"]), f"per {text.size(found['size'])}"),
+        ),
+        _proof(found),
+        *rows[:MOST_CUTS],
+        *([ui.div("ds-note ds-more", f"and {more} more")] if more > 0 else []),
     )
 
 
@@ -145,7 +127,7 @@ def _proof(found: Json) -> html.Div:
         said.append(" No plan is faster; whether one is as fast is open.")
     if ties > 1:
         said.append(f" {ties} cuts tie:")
-    return html.Div(said, className="ds-note ds-proof")
+    return ui.div("ds-note ds-proof", said)
 
 
 def _figure(value: str, label: str) -> html.Div:
@@ -153,13 +135,12 @@ def _figure(value: str, label: str) -> html.Div:
 
 
 def _cut(cut: Json, *, number: int, pressed: bool) -> html.Button:
-    return html.Button(
+    return ui.press(
         [html.Span(cut["where"]), html.Small(text.count(len(cut["links"]), "link"))],
-        id={"best-cut": number},
-        type="button",
-        className="ds-bound ds-cut",
+        {"best-cut": number},
+        "ds-bound ds-cut",
         title="Show on the canvas",
-        **attributes(aria_pressed=str(pressed).lower()),
+        aria_pressed=pressed,
     )
 
 
@@ -168,7 +149,7 @@ def prices_card(found: Json | None) -> Any:
     if not found or not (found.get("rows") or found.get("hint")):
         return None
     if found.get("hint"):
-        return html.Div(found["hint"], className="ds-note ds-under")
+        return ui.div("ds-note ds-under", found["hint"])
     rows = found["rows"]
     felt = [row for row in rows if "neither" not in price_words(row)]
     idle = len(rows) - len(felt)
@@ -176,30 +157,23 @@ def prices_card(found: Json | None) -> Any:
     if idle:
         words = "kind of links" if idle == 1 else "kinds of links"
         items.append(html.Li(f"{idle} {words}: neither more nor less changes anything"))
-    return html.Div(
-        [
-            html.Div(
-                [
-                    html.Span("Bandwidth sensitivity"),
-                    html.Div([layer("prices"), layer("duals")], className="ds-row"),
-                ],
-                className="ds-subhead ds-two",
-            ),
-            html.Ul(items[:DEAREST]),
-            html.Details(
-                [html.Summary(f"{len(items) - DEAREST} more"), html.Ul(items[DEAREST:])],
-                className="ds-fold",
-            )
-            if len(items) > DEAREST
-            else None,
-        ],
-        className="ds-card ds-facts ds-prices",
+    return ui.div(
+        "ds-card ds-facts ds-prices",
+        ui.div(
+            "ds-subhead ds-two",
+            html.Span("Bandwidth sensitivity"),
+            ui.div("ds-row", layer("prices"), layer("duals")),
+        ),
+        html.Ul(items[:DEAREST]),
+        ui.fold(f"{len(items) - DEAREST} more", html.Ul(items[DEAREST:]))
+        if len(items) > DEAREST
+        else None,
     )
 
 
-def duals_note(told: Json) -> html.Div:
+def duals_note(summary: Json) -> html.Div:
     """Say what the prices on the drawing are of."""
-    return html.Div(told["words"], className="ds-note ds-under", role="status")
+    return ui.div("ds-note ds-under", summary["words"], role="status")
 
 
 def alike_card(found: Json | None) -> Any:
@@ -216,19 +190,14 @@ def alike_card(found: Json | None) -> Any:
     else:
         told = _classes(gpus["rows"])
     lone = text.count(gpus["lone"], "GPU") if gpus["rows"] and gpus["lone"] else ""
-    return html.Div(
-        [
-            told,
-            html.P(f"{lone} like no other.", className="ds-quiet") if lone else None,
-            html.Details(
-                [
-                    html.Summary(text.count(len(links["rows"]), "kind of links", "kinds of links")),
-                    _classes(links["rows"]),
-                ],
-                className="ds-fold",
-            ),
-        ],
-        className="ds-card ds-alike",
+    return ui.div(
+        "ds-card ds-alike",
+        told,
+        html.P(f"{lone} like no other.", className="ds-quiet") if lone else None,
+        ui.fold(
+            text.count(len(links["rows"]), "kind of links", "kinds of links"),
+            _classes(links["rows"]),
+        ),
     )
 
 
@@ -246,6 +215,7 @@ def register(app: Dash) -> None:
         Output(ids.LIVE, "data"),
         Input(ids.CANVAS, "drawing"),
         Input(ids.REQUEST, "data"),
+        prevent_initial_call=False,
     )
     newest = live.Newest()
     _optimum(app, newest)
@@ -257,7 +227,7 @@ def register(app: Dash) -> None:
 
 def _optimum(app: Dash, newest: live.Newest) -> None:
     # Nothing that has these answers among its inputs may wait for them, so they are no outputs.
-    @app.callback(Input(ids.LIVE, "data"), State(ids.CUT, "data"), prevent_initial_call=True)
+    @app.callback(Input(ids.LIVE, "data"), State(ids.CUT, "data"))
     def on_live(asked: dict[str, Any] | None, choice: str | int | None) -> None:
         if not asked:
             return
@@ -274,17 +244,10 @@ def _optimum(app: Dash, newest: live.Newest) -> None:
             if cut is not None:
                 set_props(ids.CANVAS, {"cuts": [cut]})
 
-    app.clientside_callback(
-        ClientsideFunction("topoloom", "settled"),
-        Input(ids.OPTIMUM, "data"),
-        prevent_initial_call=True,
-    )
+    app.clientside_callback(ClientsideFunction("topoloom", "settled"), Input(ids.OPTIMUM, "data"))
 
     @app.callback(
-        Output(ids.OPTIMUM_CARD, "children"),
-        Input(ids.CUT, "data"),
-        State(ids.OPTIMUM, "data"),
-        prevent_initial_call=True,
+        Output(ids.OPTIMUM_CARD, "children"), Input(ids.CUT, "data"), State(ids.OPTIMUM, "data")
     )
     def on_choice(choice: str | int | None, found: dict[str, Any] | None) -> Any:
         return _card(found, choice)
@@ -293,7 +256,6 @@ def _optimum(app: Dash, newest: live.Newest) -> None:
         Output(ids.CUT, "data", allow_duplicate=True),
         Input({"best-cut": ALL}, "n_clicks"),
         State(ids.CUT, "data"),
-        prevent_initial_call=True,
     )
     def on_cut(clicks: list[int | None], choice: str | int | None) -> Any:
         if not any(clicks) or not ctx.triggered_id:
@@ -308,7 +270,7 @@ def _card(found: dict[str, Any] | None, choice: str | int | None) -> Any:
 
 
 def _alike(app: Dash) -> None:
-    @app.callback(Input(ids.PROBLEM, "data"), prevent_initial_call=True)
+    @app.callback(Input(ids.PROBLEM, "data"))
     def on_drawing(asked: dict[str, Any] | None) -> None:
         found = None
         if asked and asked["topology"]["devices"]:
@@ -320,7 +282,7 @@ def _alike(app: Dash) -> None:
 
 def _prices(app: Dash, newest: live.Newest) -> None:
     # After the optimum, so that it never waits; each answer is dropped when it was overtaken.
-    @app.callback(Input(ids.OPTIMUM, "data"), State(ids.LIVE, "data"), prevent_initial_call=True)
+    @app.callback(Input(ids.OPTIMUM, "data"), State(ids.LIVE, "data"))
     def on_prices(found: dict[str, Any] | None, asked: dict[str, Any] | None) -> None:
         if not found or not asked or found["n"] != asked["n"]:
             return
@@ -344,7 +306,6 @@ def _duals(app: Dash) -> None:
         State(ids.LIVE, "data"),
         State(ids.DUALS, "data"),
         running=[(Output(ids.DUALS_WAIT, "hidden"), False, True)],
-        prevent_initial_call=True,
     )
     def on_layer(
         layer: str, found: dict[str, Any] | None, asked: dict[str, Any] | None, known: Any
@@ -369,7 +330,6 @@ def _layers(app: Dash) -> None:
         Output(ids.LAYER, "data"),
         Input({"layer": ALL}, "n_clicks"),
         State(ids.LAYER, "data"),
-        prevent_initial_call=True,
     )
     app.clientside_callback(
         ClientsideFunction("topoloom", "marks"),
@@ -382,4 +342,5 @@ def _layers(app: Dash) -> None:
         Input(ids.TREE, "data"),
         Input(ids.PATHS_MARKS, "data"),
         Input({"layer": ALL}, "id"),
+        prevent_initial_call=False,
     )

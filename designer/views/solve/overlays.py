@@ -4,8 +4,6 @@ Trees: choosing a root, turning pages. Paths: which of those that others planned
 and trees of NCCL, and when they go.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
@@ -19,8 +17,7 @@ from ccl.plans import Forest
 from ccl.serialization.topoloom import plan_from_json, topology_from_json
 from ccl.topology import Topology
 from designer.session import once
-from designer.shell import ids
-from designer.shell.markup import attributes, heading, icon
+from designer.shell import ids, ui
 from designer.shell.request import callback
 from designer.views.solve.live_card import layer
 from widgets.view_model.classes import Half, Route, roots, routes, tree_marks, weight_words
@@ -33,54 +30,42 @@ HALVES = {"both": "Pair", "up": "Up, adding", "down": "Down, spreading"}
 
 def tree_section() -> html.Section:
     """Return the section; it is hidden where the plan is no forest."""
-    return html.Section(
-        [
-            heading("Trees", layer("tree")),
-            html.Div(
-                [
-                    html.Div(
-                        [
-                            dmc.Select(
-                                id=ids.TREE_ROOT,
-                                searchable=True,
-                                allowDeselect=False,
-                                size="xs",
-                                maxDropdownHeight=260,
-                                className="ds-root",
-                                **attributes(aria_label="Root of the trees"),
-                            ),
-                            _turn("chevron", "Tree before", -1),
-                            html.Span(id=ids.TREE_PLACE, className="ds-place", role="status"),
-                            _turn("chevron", "Next tree", 1),
-                        ],
-                        className="ds-trees",
-                    ),
-                    dmc.SegmentedControl(
-                        id=ids.TREE_HALF,
-                        data=[{"value": key, "label": label} for key, label in HALVES.items()],
-                        value="both",
-                        size="xs",
-                        fullWidth=True,
-                        **attributes(aria_label="Which half of the all-reduce"),
-                    ),
-                    html.Div(id=ids.TREE_FACTS),
-                ],
-                className="ds-card ds-tree",
+    return ui.section(
+        "Trees",
+        ui.heading("Trees", layer("tree")),
+        ui.div(
+            "ds-card ds-tree",
+            ui.div(
+                "ds-trees",
+                ui.select(
+                    ids.TREE_ROOT,
+                    (),
+                    searchable=True,
+                    maxDropdownHeight=260,
+                    className="ds-root",
+                    aria_label="Root of the trees",
+                ),
+                _turn("chevron", "Tree before", -1),
+                html.Span(id=ids.TREE_PLACE, className="ds-place", role="status"),
+                _turn("chevron", "Next tree", 1),
             ),
-        ],
+            ui.segments(
+                ids.TREE_HALF, "Which half of the all-reduce", HALVES, value="both", fullWidth=True
+            ),
+            html.Div(id=ids.TREE_FACTS),
+        ),
         id=ids.TREES_BOX,
         hidden=True,
-        **attributes(aria_label="Trees"),
     )
 
 
 def _turn(picture: str, title: str, by: int) -> dmc.ActionIcon:
     return dmc.ActionIcon(
-        icon(picture),
+        ui.icon(picture),
         id={"tree-turn": by},
         size="md",
         variant="default",
-        **attributes(aria_label=title),
+        **ui.attributes(aria_label=title),
     )
 
 
@@ -140,13 +125,11 @@ def _facts(forest: Forest, way: Route, topology: Topology, *, half: Half) -> Any
         else f"of what {topology.ranks[way.root]} " + ("collects" if forest.reduces else "gives")
     )
     edges = [len(tree.routes) for tree, _ in way.trees(half)]
-    return html.Div(
-        [
-            html.Div([html.B(weight_words(way.weight)), html.Span(share)]),
-            html.Div([html.B(text.count(way.depth(half), "hop")), html.Span("deep")]),
-            html.Div([html.B(str(sum(edges))), html.Span("edges")]),
-        ],
-        className="ds-figures ds-three",
+    return ui.div(
+        "ds-figures ds-three",
+        html.Div([html.B(weight_words(way.weight)), html.Span(share)]),
+        html.Div([html.B(text.count(way.depth(half), "hop")), html.Span("deep")]),
+        html.Div([html.B(str(sum(edges))), html.Span("edges")]),
     )
 
 
@@ -165,7 +148,6 @@ def register(app: Dash) -> None:
         },
         inputs={"document": Input(ids.RESULT, "data"), "stale": Input(ids.CANVAS, "stale")},
         state={"layer": State(ids.LAYER, "data")},
-        prevent_initial_call=True,
     )
     def on_result(
         document: dict[str, Any] | None, stale: bool | None, layer: str
@@ -202,7 +184,6 @@ def register(app: Dash) -> None:
             "half": Input(ids.TREE_HALF, "value"),
         },
         state={"number": State(ids.TREE_NUMBER, "data"), "document": State(ids.RESULT, "data")},
-        prevent_initial_call=True,
     )
     def on_turn(
         root: str | None, half: Any, number: Any, document: Any, **_: Any
@@ -227,63 +208,56 @@ def register(app: Dash) -> None:
 
 
 EVERY = "all"
-"""The choice that draws every way."""
+"""The choice that draws every path."""
 
 MOST_PATHS = 400
-"""Ways to choose from; all of them are drawn together."""
+"""Paths to choose from; all of them are drawn together."""
 
 
 def paths_section() -> html.Section:
     """Return the section; it is hidden where there are none."""
-    close = html.Button(
-        icon("close"),
-        id=ids.PATHS_CLOSE,
-        type="button",
-        className="ds-close",
+    close = ui.press(
+        ui.icon("close"),
+        ids.PATHS_CLOSE,
+        "ds-close",
         title="Hide the paths",
-        **attributes(aria_label="Hide the paths"),
+        aria_label="Hide the paths",
     )
-    return html.Section(
-        [
-            heading("Paths shown", html.Div([layer("ways"), close], className="ds-row")),
-            html.Div(
-                [
-                    html.B(id=ids.PATHS_TITLE, className="ds-ways-title"),
-                    dmc.Select(
-                        id=ids.PATHS_CHOICE,
-                        data=[],
-                        value=EVERY,
-                        searchable=True,
-                        allowDeselect=False,
-                        size="xs",
-                        maxDropdownHeight=260,
-                        **attributes(aria_label="Which path is shown"),
-                    ),
-                    html.P(id=ids.PATHS_FACTS, className="ds-note ds-ways-facts", role="status"),
-                ],
-                className="ds-card ds-ways",
+    return ui.section(
+        "Paths over the drawing",
+        ui.heading("Paths shown", ui.div("ds-row", layer("paths"), close)),
+        ui.div(
+            "ds-card ds-paths",
+            html.B(id=ids.PATHS_TITLE, className="ds-paths-title"),
+            ui.select(
+                ids.PATHS_CHOICE,
+                [],
+                value=EVERY,
+                searchable=True,
+                maxDropdownHeight=260,
+                aria_label="Which path is shown",
             ),
-        ],
+            html.P(id=ids.PATHS_FACTS, className="ds-note ds-paths-facts", role="status"),
+        ),
         id=ids.PATHS_BOX,
         hidden=True,
-        **attributes(aria_label="Paths over the drawing"),
     )
 
 
-def path_choices(ways: Json) -> list[dict[str, str]]:
-    """Return what can be drawn: all ways, or one."""
-    labels = [each["label"] for each in ways["ways"][:MOST_PATHS]]
-    every = {"value": EVERY, "label": f"All of them ({len(ways['ways'])})"}
+def path_choices(overlay: Json) -> list[dict[str, str]]:
+    """Return what can be drawn: all paths, or one."""
+    labels = [each["label"] for each in overlay[ids.PATHS][:MOST_PATHS]]
+    every = {"value": EVERY, "label": f"All of them ({len(overlay[ids.PATHS])})"}
     return [every, *({"value": str(i), "label": label} for i, label in enumerate(labels))]
 
 
-def chosen_marks(ways: Json, choice: str | None) -> tuple[Json, str]:
+def chosen_marks(overlay: Json, choice: str | None) -> tuple[Json, str]:
     """Return the marks of what is chosen, and its devices in a sentence.
 
-    Where two ways run along the same side of a link the first is seen; each can be seen alone.
+    Where two paths run along the same side of a link the first is seen; each can be seen alone.
     """
     one = int(choice) if choice and choice != EVERY else None
-    among = list(enumerate(ways["ways"]))
+    among = list(enumerate(overlay[ids.PATHS]))
     drawn = among if one is None else among[one : one + 1]
     groups = [
         {
@@ -295,21 +269,21 @@ def chosen_marks(ways: Json, choice: str | None) -> tuple[Json, str]:
     ]
     if one is None:
         hops = {hop for _, each in among for hop in pairwise(each["devices"])}
-        many = text.count(len(among), "way")
+        many = text.count(len(among), "path")
         told = f"{many} over {text.count(len(hops), 'one-way link')}"
     else:
         told = " → ".join(name for _, each in drawn for name in each["devices"])
-    return {"title": ways["title"], "groups": groups, "arrows": True, "fade": True}, told
+    return {"title": overlay["title"], "groups": groups, "arrows": True, "fade": True}, told
 
 
-def fits(ways: Json, topology: Json) -> bool:
-    """Whether every device of the ways is drawn."""
+def fits(overlay: Json, topology: Json) -> bool:
+    """Whether every device of the paths is drawn."""
     there = {each["name"] for each in topology["devices"]}
-    return all(name in there for each in ways["ways"] for name in each["devices"])
+    return all(name in there for each in overlay[ids.PATHS] for name in each["devices"])
 
 
 def _paths(app: Dash) -> None:
-    """Wire the card of the ways."""
+    """Wire the card of the paths."""
 
     @callback(
         app,
@@ -320,23 +294,23 @@ def _paths(app: Dash) -> None:
             "paths_choice_value": Output(ids.PATHS_CHOICE, "value"),
             "layer": Output(ids.LAYER, "data", allow_duplicate=True),
         },
-        inputs={"ways": Input(ids.PATHS, "data")},
+        inputs={"paths": Input(ids.PATHS, "data")},
         state={"layer": State(ids.LAYER, "data")},
         prevent_initial_call="initial_duplicate",
     )
-    def on_ways(ways: Json | None, layer: str) -> Json:
-        if not ways:
+    def on_paths(paths: Json | None, layer: str) -> Json:
+        if not paths:
             return {
                 "paths_box_hidden": True,
                 "paths_title": "",
                 "paths_choice": [],
                 "paths_choice_value": EVERY,
-                "layer": "" if layer == "ways" else no_update,
+                "layer": "" if layer == "paths" else no_update,
             }
         return {
             "paths_box_hidden": False,
-            "paths_title": ways["title"],
-            "paths_choice": path_choices(ways),
+            "paths_title": paths["title"],
+            "paths_choice": path_choices(paths),
             "paths_choice_value": EVERY,
         }
 
@@ -345,14 +319,13 @@ def _paths(app: Dash) -> None:
         Output(ids.PATHS_FACTS, "children"),
         Input(ids.PATHS, "data"),
         Input(ids.PATHS_CHOICE, "value"),
+        prevent_initial_call=False,
     )
-    def on_choice(ways: Json | None, choice: str | None) -> tuple[Any, str]:
-        return chosen_marks(ways, choice) if ways else (None, "")
+    def on_choice(paths: Json | None, choice: str | None) -> tuple[Any, str]:
+        return chosen_marks(paths, choice) if paths else (None, "")
 
     @app.callback(
-        Output(ids.PATHS, "data", allow_duplicate=True),
-        Input(ids.PATHS_CLOSE, "n_clicks"),
-        prevent_initial_call=True,
+        Output(ids.PATHS, "data", allow_duplicate=True), Input(ids.PATHS_CLOSE, "n_clicks")
     )
     def on_close(_clicks: int) -> None:
         return None
@@ -361,9 +334,8 @@ def _paths(app: Dash) -> None:
         Output(ids.PATHS, "data", allow_duplicate=True),
         Input(ids.PROBLEM, "data"),
         State(ids.PATHS, "data"),
-        prevent_initial_call=True,
     )
-    def on_drawing(asked: Json | None, ways: Json | None) -> Any:
-        if not ways or not asked or fits(ways, asked["topology"]):
+    def on_drawing(problem: Json | None, paths: Json | None) -> Any:
+        if not paths or not problem or fits(paths, problem["topology"]):
             return no_update
         return None

@@ -4,8 +4,6 @@ The header's settings, the options, what can be said at once, and the buttons th
 keeps a solve from its end: an option, the chunks, the method.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import dash_mantine_components as dmc
@@ -14,9 +12,8 @@ from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, html,
 from ccl import text
 from ccl.errors import CclError
 from designer.session import topology_of
-from designer.shell import ids
-from designer.shell.markup import icon
-from designer.shell.request import DEFAULT_TIME_LIMIT, Json, callback, read_request
+from designer.shell import ids, ui
+from designer.shell.request import DEFAULT_TIME_LIMIT, Json, callback, changes, read_request
 from designer.views.solve.assess import (
     Remedy,
     Sizing,
@@ -25,38 +22,34 @@ from designer.views.solve.assess import (
     formulation_choices,
     sizing,
 )
-from designer.views.solve.forms import KEPT, changed, option_form
+from designer.views.solve.forms import PERSISTED, changed, option_form
 from formulations import formulation, option_fields
 from widgets import QuantityField
 
 
 def plan_card() -> html.Div:
     """Return the card; the size fills in when it is known."""
-    return html.Div(
-        [
-            html.Div(
-                [
-                    html.Label("Stop when within", htmlFor=ids.GAP),
-                    QuantityField(
-                        id=ids.GAP,
-                        kind="percent",
-                        what="the gap",
-                        least=0,
-                        value="",
-                        optional=True,
-                        placeholder="0 %",
-                        ariaLabel="Stop when within this gap of the bound, in %",
-                        className="ds-floating",
-                        style={"width": 74},
-                        **KEPT,
-                    ),
-                    html.Span("of the bound"),
-                ],
-                className="ds-enough",
+    return ui.div(
+        "ds-card ds-plan",
+        ui.div(
+            "ds-enough",
+            html.Label("Stop when within", htmlFor=ids.GAP),
+            QuantityField(
+                id=ids.GAP,
+                kind="percent",
+                what="the gap",
+                least=0,
+                value="",
+                optional=True,
+                placeholder="0 %",
+                ariaLabel="Stop when within this gap of the bound, in %",
+                className="ds-floating",
+                style={"width": 74},
+                **PERSISTED,
             ),
-            html.Div(id=ids.SIZING),
-        ],
-        className="ds-card ds-plan",
+            html.Span("of the bound"),
+        ),
+        html.Div(id=ids.SIZING),
     )
 
 
@@ -71,39 +64,35 @@ def sizing_summary(sizing: Sizing | None) -> Any:
         ("nonzeros", f"{size.nonzeros:,}"),
         ("memory, about", text.size(size.memory)),
     )
-    return html.Details(
-        [
-            html.Summary(
-                ["Model: ", html.B(variables(size.variables)), f" · {text.size(size.memory)}"]
-            ),
-            html.Dl(
-                [part for name, value in rows for part in (html.Dt(name), html.Dd(value))],
-                className="ds-size",
-            ),
-            *_warning(sizing),
-        ],
+    return ui.fold(
+        ["Model: ", html.B(variables(size.variables)), f" · {text.size(size.memory)}"],
+        html.Dl(
+            [part for name, value in rows for part in (html.Dt(name), html.Dd(value))],
+            className="ds-size",
+        ),
+        *_warning(sizing),
+        look="ds-fold ds-sizing",
         open=bool(sizing.warning),
-        className="ds-fold ds-sizing",
     )
 
 
 def _warning(sizing: Sizing) -> list[Any]:
     if not sizing.warning:
         return []
-    smaller = [html.Div("Smaller with", className="ds-note")] if sizing.remedies else []
+    smaller = [ui.div("ds-note", "Smaller with")] if sizing.remedies else []
     buttons = [_remedy(each) for each in sizing.remedies]
     return [
-        html.Div([icon("warning"), html.Span(sizing.warning)], className="ds-banner ds-bad"),
+        ui.div("ds-banner ds-bad", ui.icon("warning"), html.Span(sizing.warning)),
         *smaller,
-        html.Div(buttons, className="ds-remedies"),
+        ui.div("ds-remedies", buttons),
     ]
 
 
 def _remedy(remedy: Remedy) -> dmc.Button:
     small = "no model" if remedy.variables is None else variables(remedy.variables)
-    return dmc.Button(
+    return ui.button(
         [remedy.label, html.Small(small)],
-        id={"remedy": remedy.what, "value": remedy.value},
+        {"remedy": remedy.what, "value": remedy.value},
         size="compact-sm",
         variant="default",
         justify="space-between",
@@ -117,7 +106,7 @@ def chip(sizing: Sizing | None) -> tuple[Any, str, str]:
         return None, "ds-chip", ""
     size = sizing.size
     content = [
-        icon("warning") if sizing.warning else None,
+        ui.icon("warning") if sizing.warning else None,
         html.Div([html.B(f"{short(size.variables)} vars"), html.Small(text.size(size.memory))]),
     ]
     title = (
@@ -153,18 +142,19 @@ def register(app: Dash) -> None:
         Input(ids.GAP, "value"),
         Input(ids.CUSTOM, "data"),
         Input(ids.SKETCH, "data"),
+        prevent_initial_call=False,
     )
     app.clientside_callback(
         ClientsideFunction("topoloom", "ask"),
         Output(ids.PROBLEM, "data"),
         Input(ids.CANVAS, "drawing"),
         Input(ids.REQUEST, "data"),
+        prevent_initial_call=False,
     )
     app.clientside_callback(
         "(clicks) => Boolean(clicks)",
         Output(ids.OPTIONS_DRAWER, "opened"),
         Input(ids.OPTIONS_OPEN, "n_clicks"),
-        prevent_initial_call=True,
     )
     _assessment(app)
     _sizing(app)
@@ -174,10 +164,7 @@ def register(app: Dash) -> None:
 
 def _assessment(app: Dash) -> None:
     @app.callback(
-        Output(ids.ASSESSMENT, "data"),
-        Output(ids.FORMULATION, "data"),
-        Input(ids.PROBLEM, "data"),
-        prevent_initial_call=True,
+        Output(ids.ASSESSMENT, "data"), Output(ids.FORMULATION, "data"), Input(ids.PROBLEM, "data")
     )
     def on_ask(asked: Json | None) -> tuple[Any, Any]:
         if not asked:
@@ -207,7 +194,6 @@ def _sizing(app: Dash) -> None:
             "title": Output(ids.CHIP, "title"),
         },
         inputs={"asked": Input(ids.PROBLEM, "data")},
-        prevent_initial_call=True,
     )
     def on_size(asked: Json | None) -> Json:
         if not asked:
@@ -229,6 +215,7 @@ def _options(app: Dash) -> None:
         Input(ids.REMEDY, "data"),
         State(ids.OPTIONS, "data"),
         State(ids.SKETCH, "data"),
+        prevent_initial_call=False,
     )
     def on_formulation(
         name: str, _reset: int | None, _remedy: int | None, kept: Json | None, sketches: Json | None
@@ -244,7 +231,6 @@ def _options(app: Dash) -> None:
         Input({"option-flag": ALL, "of": ALL}, "checked"),
         State(ids.OPTIONS, "data"),
         State(ids.FORMULATION, "value"),
-        prevent_initial_call=True,
     )
     def on_option(
         _values: list[Any], _flags: list[Any], kept: Json | None, name: str
@@ -263,7 +249,6 @@ def _options(app: Dash) -> None:
         Output(ids.TIME_LIMIT, "value"),
         Output(ids.GAP, "value"),
         Input(ids.OPTIONS_RESET, "n_clicks"),
-        prevent_initial_call=True,
     )
     def on_reset(_clicks: int) -> tuple[float, str]:
         return DEFAULT_TIME_LIMIT, ""
@@ -275,14 +260,12 @@ def _remedies(app: Dash) -> None:
     @callback(
         app,
         output={
-            "options": Output(ids.OPTIONS, "data", allow_duplicate=True),
-            "chunks": Output(ids.CHUNKS, "value", allow_duplicate=True),
+            **changes("options", "chunks"),
             "formulation": Output(ids.FORMULATION, "value"),
             "remedy": Output(ids.REMEDY, "data"),
         },
         inputs={"clicks": Input({"remedy": ALL, "value": ALL}, "n_clicks")},
         state={"options": State(ids.OPTIONS, "data"), "count": State(ids.REMEDY, "data")},
-        prevent_initial_call=True,
     )
     def on_remedy(clicks: list[int | None], options: Json | None, count: int | None) -> Json:
         if not any(clicks) or not ctx.triggered_id:
@@ -302,5 +285,4 @@ def _remedies(app: Dash) -> None:
         Output(ids.FAULT, "children", allow_duplicate=True),
         Input(ids.REMEDY, "data"),
         State(ids.FAULT, "children"),
-        prevent_initial_call=True,
     )

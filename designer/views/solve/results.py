@@ -3,22 +3,18 @@
 The panels at the right: verdict, bounds, link load.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import dash_mantine_components as dmc
-from dash import ALL, Dash, Input, Output, State, ctx, dcc, html
+from dash import ALL, Dash, Input, Output, State, ctx, html
 
 from ccl import text
 from ccl.bound import Bound, Cut, Path
 from ccl.plans import Schedule
 from ccl.result import Result, Status, Stop
 from ccl.topology import Topology
-from designer.shell import ids, markup
-from designer.shell.markup import COLLECTIVE_LABELS, attributes, heading, icon
-from designer.shell.request import Json, callback, same_question
+from designer.shell import ids, ui
+from designer.shell.request import Json, callback, inputs, same_question, states
 from formulations import available
 from formulations.analyses.chunk_counts import chunks_per_shard
 from widgets.charts.load import MOST_ROWS, ROWS, link_load_figure
@@ -152,17 +148,14 @@ def schedule_panel(
         return html.P(words, className="ds-card ds-quiet")
     verdict = _verdict(summary)
     if stale:
-        verdict = banner("clock", "plain", f"Out of date: {stale} has changed. Solve again.")
+        verdict = ui.banner("clock", "plain", f"Out of date: {stale} has changed. Solve again.")
     stats = [
         _stat(text.duration(summary["makespan"]), "makespan"),
         _stat(text.share(summary["gap"]), "above the bound"),
         _stat(text.bandwidth(summary["algbw"]), "algbw"),
         _stat(text.bandwidth(summary["busbw"]), "busbw"),
     ]
-    return html.Div(
-        [verdict, html.Div(stats, className="ds-stats"), _facts(summary)],
-        className="ds-stale" if stale else "",
-    )
+    return ui.div("ds-stale" if stale else "", verdict, ui.div("ds-stats", stats), _facts(summary))
 
 
 def _verdict(summary: Mapping[str, Any]) -> html.Div | None:
@@ -171,17 +164,17 @@ def _verdict(summary: Mapping[str, Any]) -> html.Div | None:
         return None
     stop, told = str(summary["stop"]), str(summary["verdict"])
     if summary["optimal"] or summary["throughput"]:
-        return banner("check", "good", f"{text.sentence(f'{told}: {stop}')}")
+        return ui.banner("check", "good", f"{text.sentence(f'{told}: {stop}')}")
     if summary["whole"]:
         more = "A plan that cuts them may be faster."
-        return banner("check", "good", f"{text.sentence(f'{told}: {stop}')} {more}")
+        return ui.banner("check", "good", f"{text.sentence(f'{told}: {stop}')} {more}")
     near = f" and {told}" if told.startswith("within") else ""
     more = f"Verified{near}. A faster schedule may exist."
-    return banner("info", "plain", f"{text.sentence(stop)} {more}")
+    return ui.banner("info", "plain", f"{text.sentence(stop)} {more}")
 
 
 def _facts(summary: Mapping[str, Any]) -> html.Div:
-    kind = COLLECTIVE_LABELS.get(summary["collective"], summary["collective"])
+    kind = ui.COLLECTIVE_LABELS.get(summary["collective"], summary["collective"])
     epochs: list[Any] = (
         []
         if summary["epochs"] is None
@@ -195,26 +188,24 @@ def _facts(summary: Mapping[str, Any]) -> html.Div:
         if model is None
         else [f"; the model has {model[0]:,} variables and {model[1]:,} constraints"]
     )
-    return html.Div(
-        [
-            html.Div(
-                [
-                    html.B(f"{kind} of {text.size(summary['size'])}"),
-                    *epochs,
-                    ", the busiest link sends ",
-                    html.B(text.share(summary["busiest"])),
-                    " of the time. ",
-                    *_origin(summary),
-                    *size,
-                    ".",
-                    *_proof(summary),
-                    *_for_whole_chunks(summary),
-                    *_steady(summary),
-                ]
-            ),
-            *_log(summary["log"]),
-        ],
-        className="ds-facts",
+    return ui.div(
+        "ds-facts",
+        html.Div(
+            [
+                html.B(f"{kind} of {text.size(summary['size'])}"),
+                *epochs,
+                ", the busiest link sends ",
+                html.B(text.share(summary["busiest"])),
+                " of the time. ",
+                *_origin(summary),
+                *size,
+                ".",
+                *_proof(summary),
+                *_for_whole_chunks(summary),
+                *_steady(summary),
+            ]
+        ),
+        *_log(summary["log"]),
     )
 
 
@@ -284,7 +275,7 @@ def bounds_panel(
     bounds: Sequence[Mapping[str, Any]],
     *,
     makespan: float | None,
-    shown: int | None,
+    chosen: int | None,
     hint: str = "",
 ) -> Any:
     """List the bounds, each a bar towards the makespan; a click shows its witness."""
@@ -294,15 +285,15 @@ def bounds_panel(
     longest = max([makespan or 0.0, *(each["makespan"] for each in bounds)])
     rows: list[Any] = [
         _bound(
-            each, number=i, share=each["makespan"] / longest if longest else 0, pressed=i == shown
+            each, number=i, share=each["makespan"] / longest if longest else 0, pressed=i == chosen
         )
         for i, each in enumerate(bounds)
     ]
     begin = sum(not each["whole_chunks"] for each in bounds)
     if begin < len(bounds):
         about = "Only for plans that send these chunks whole"
-        rows.insert(begin, html.Div(about, className="ds-note ds-bounds-class"))
-    return html.Div(rows, className="ds-card ds-bounds")
+        rows.insert(begin, ui.div("ds-note ds-bounds-class", about))
+    return ui.div("ds-card ds-bounds", rows)
 
 
 def _bound(bound: Mapping[str, Any], *, number: int, share: float, pressed: bool) -> Any:
@@ -318,51 +309,34 @@ def _bound(bound: Mapping[str, Any], *, number: int, share: float, pressed: bool
         html.Small(", ".join(details)),
     ]
     if where is None:
-        return html.Div(children, className="ds-bound")
-    return html.Button(
-        children,
-        id={"bound": number},
-        className="ds-bound",
-        type="button",
-        title="Show on the canvas",
-        **attributes(aria_pressed=str(pressed).lower()),
+        return ui.div("ds-bound", children)
+    return ui.press(
+        children, {"bound": number}, "ds-bound", title="Show on the canvas", aria_pressed=pressed
     )
 
 
 def link_load() -> list[Any]:
     """Return the card with the heat map of the links."""
     return [
-        heading(
+        ui.heading(
             "Link load",
-            html.Div(
-                [
-                    html.Small("busiest first", className="ds-note"),
-                    dmc.Button(
-                        "All", id=ids.LOAD_ALL, size="compact-xs", variant="subtle", color="gray"
-                    ),
-                ],
-                className="ds-row",
+            ui.div(
+                "ds-row",
+                html.Small("busiest first", className="ds-note"),
+                ui.quiet("All", ids.LOAD_ALL),
             ),
         ),
-        html.Div(
-            dcc.Graph(id=ids.LOAD, config=markup.CONFIG, responsive=True),
-            className="ds-card ds-chart",
-        ),
+        ui.div("ds-card ds-chart", ui.graph(ids.LOAD)),
     ]
 
 
 def trouble(sentence: str | None) -> Any:
     """Show why it cannot be solved as it stands, or nothing."""
-    return banner("warning", "bad", text.sentence(sentence)) if sentence else None
+    return ui.banner("warning", "bad", text.sentence(sentence)) if sentence else None
 
 
 def _stat(value: str, label: str) -> html.Div:
-    return html.Div([html.B(value), html.Span(label)], className="ds-card ds-stat")
-
-
-def banner(picture: str, tone: str, sentence: str) -> html.Div:
-    """Return a sentence in a box with an icon; `tone` is ``good``, ``bad`` or ``plain``."""
-    return html.Div([icon(picture), html.Span(sentence)], className=f"ds-banner ds-{tone}")
+    return ui.div("ds-card ds-stat", html.B(value), html.Span(label))
 
 
 def register(app: Dash) -> None:
@@ -380,13 +354,8 @@ def _schedule(app: Dash) -> None:
             "trouble": Output(ids.TROUBLE, "children"),
             "solve_disabled": Output(ids.SOLVE, "disabled"),
         },
-        inputs={
-            "summary": Input(ids.SUMMARY, "data"),
-            "stale": Input(ids.CANVAS, "stale"),
-            "request": Input(ids.REQUEST, "data"),
-            "known": Input(ids.ASSESSMENT, "data"),
-            "job": Input(ids.JOB, "data"),
-        },
+        inputs=inputs("summary", "stale", "request", "known", "job"),
+        prevent_initial_call=False,
     )
     def on_summary(
         summary: Json | None,
@@ -396,7 +365,7 @@ def _schedule(app: Dash) -> None:
         job: Json | None,
     ) -> Json:
         wrong = (known or {}).get("trouble")
-        asked_else = "" if same_question(summary, request) else "what is asked"
+        asked_else = "" if same_question(summary, request) else "the request"
         changed = "the drawing" if stale else asked_else
         return {
             "schedule": schedule_panel(summary, stale=changed, solving=bool(job)),
@@ -410,13 +379,12 @@ def _bounds(app: Dash) -> None:
         app,
         output={"bounds": Output(ids.BOUNDS, "children"), "cuts": Output(ids.CANVAS, "cuts")},
         inputs={
-            "known": Input(ids.ASSESSMENT, "data"),
-            "summary": Input(ids.SUMMARY, "data"),
+            **inputs("known", "summary", "stale"),
             "choice": Input(ids.CUT, "data"),
-            "stale": Input(ids.CANVAS, "stale"),
             "best": Input(ids.OPTIMUM, "data"),
         },
         state={"request": State(ids.REQUEST, "data")},
+        prevent_initial_call=False,
     )
     def on_bounds(
         *, known: Any, summary: Any, choice: Any, stale: Any, best: Any, request: Any
@@ -430,7 +398,7 @@ def _bounds(app: Dash) -> None:
         if rate is not None:
             cuts, shown = [rate], same_cut(bounds, rate)
         panel = bounds_panel(
-            bounds, makespan=makespan, shown=shown, hint=(known or {}).get("hint", "")
+            bounds, makespan=makespan, chosen=shown, hint=(known or {}).get("hint", "")
         )
         return {"bounds": panel, "cuts": cuts}
 
@@ -443,12 +411,8 @@ def _bounds(app: Dash) -> None:
         inputs={"clicks": Input({"bound": ALL}, "n_clicks")},
         state={
             "bound_aria_pressed": State({"bound": ALL}, "aria-pressed"),
-            "known": State(ids.ASSESSMENT, "data"),
-            "summary": State(ids.SUMMARY, "data"),
-            "stale": State(ids.CANVAS, "stale"),
-            "request": State(ids.REQUEST, "data"),
+            **states("known", "summary", "stale", "request"),
         },
-        prevent_initial_call=True,
     )
     def on_bound(
         clicks: list[int | None], known: Any, summary: Any, stale: Any, request: Any, **_: Any
@@ -475,11 +439,8 @@ def _charts(app: Dash) -> None:
             "load_all_children": Output(ids.LOAD_ALL, "children"),
             "load_all_style": Output(ids.LOAD_ALL, "style"),
         },
-        inputs={
-            "load": Input(ids.LOAD_DATA, "data"),
-            "scheme": Input(ids.SCHEME_NOW, "data"),
-            "clicks": Input(ids.LOAD_ALL, "n_clicks"),
-        },
+        inputs={**inputs("load", "scheme"), "clicks": Input(ids.LOAD_ALL, "n_clicks")},
+        prevent_initial_call=False,
     )
     def on_load(load: Json | None, scheme: str | None, clicks: int | None) -> Json:
         if not load or not load["links"]:

@@ -5,8 +5,6 @@ them. Links are switched off both ways; a relay serves the GPUs of its host, eac
 nearest one by rank.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -53,11 +51,13 @@ def keep(sketches: Sketches, name: str, value: Plain) -> Json:
     return others if option is None or value is None else {**others, name: {option: dict(value)}}
 
 
-def begun(drawing: Mapping[str, Any], asked: Mapping[str, Any] | None) -> Json:
+def begun(drawing: Mapping[str, Any], request: Mapping[str, Any] | None) -> Json:
     """Return the sketch that is derived for a drawing, which the first click changes."""
     try:
-        return sketch_to_json(default_sketch(problem_of(drawing["topology"], read_request(asked))))
-    except CclError:  # the assessment says what is wrong with what is asked
+        return sketch_to_json(
+            default_sketch(problem_of(drawing["topology"], read_request(request)))
+        )
+    except CclError:  # the assessment says what is wrong with the request
         return {}
 
 

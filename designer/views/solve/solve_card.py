@@ -3,8 +3,6 @@
 Solving: start, watch, cancel. The solves themselves live in `designer.jobs`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import dash_mantine_components as dmc
@@ -14,9 +12,8 @@ from ccl import text
 from ccl.errors import CclError
 from designer.jobs import Jobs, JobState
 from designer.server.sessions import key_of, sealed, visitor
-from designer.shell import ids
+from designer.shell import ids, ui
 from designer.shell import request as commands
-from designer.shell.markup import attributes, icon, note
 from designer.shell.request import Json, callback, plan, problem_of, read_request
 from designer.views.solve import assess
 from designer.views.solve.assess import fault
@@ -31,31 +28,21 @@ FROM_CATALOG = "from the catalog"
 
 def solve_card() -> html.Div:
     """Return the card of a solve: how far it is, the gap plot, and the way to end it."""
-    return html.Div(
-        [
-            html.Div(id=ids.PROGRESS),
-            GapChart(id=ids.GAP_PLOT, course=course((), seconds=0.0, running=False)),
-            html.Div(
-                [
-                    dmc.Button(
-                        "Accept",
-                        id=ids.ACCEPT,
-                        leftSection=icon("check"),
-                        size="compact-sm",
-                        variant="light",
-                    ),
-                    html.Small("stop and keep it", className="ds-note"),
-                ],
-                className="ds-accept",
-            ),
-        ],
-        className="ds-card ds-chart",
+    return ui.div(
+        "ds-card ds-chart",
+        html.Div(id=ids.PROGRESS),
+        GapChart(id=ids.GAP_PLOT, course=course((), seconds=0.0, running=False)),
+        ui.div(
+            "ds-accept",
+            ui.button("Accept", ids.ACCEPT, "check", size="compact-sm", variant="light"),
+            html.Small("stop and keep it", className="ds-note"),
+        ),
         style={"marginBottom": 8},
     )
 
 
 def starting() -> list[Any]:
-    """Say that a solve was asked for."""
+    """Say that a solve was requested."""
     return _running("Starting", "", seconds=0.0, share=None)
 
 
@@ -72,12 +59,12 @@ def running(state: JobState, *, limit: Any) -> list[Any]:
     found = text.count(state.found, "schedule")
     if not state.running and state.message.startswith(FROM_CATALOG):
         return [
-            _line(icon("check"), FROM_CATALOG.capitalize(), state.seconds),
-            html.Div(text.sentence(state.message[len(FROM_CATALOG) + 2 :]), className="ds-note"),
+            _line(ui.icon("check"), FROM_CATALOG.capitalize(), state.seconds),
+            ui.div("ds-note", text.sentence(state.message[len(FROM_CATALOG) + 2 :])),
         ]
     if not state.running:
         words = f"Stopped with {found}" if state.cancelled else f"Finished with {found}"
-        return [_line(icon("check"), words, state.seconds)]
+        return [_line(ui.icon("check"), words, state.seconds)]
     if state.waiting:
         words = f"Waiting, {text.ordinal(state.waiting)} in line"
         why = state.message.partition("; ")[2] or QUEUED
@@ -91,21 +78,20 @@ def _running(words: str, doing: str, *, seconds: float, share: float | None) -> 
     whole = 100.0 if share is None else min(100.0, 100 * share)
     return [
         _line(dmc.Loader(size=12), words, seconds),
-        html.Div(doing, title=doing, className="ds-doing"),
+        ui.div("ds-doing", doing, title=doing),
         dmc.Progress(
             value=whole,
             size=3,
             animated=True,
             transitionDuration=250,
-            **attributes(aria_label="Share of the time limit"),
+            **ui.attributes(aria_label="Share of the time limit"),
         ),
     ]
 
 
 def _line(mark: Any, words: str, seconds: float) -> html.Div:
-    return html.Div(
-        [mark, html.Span(words, role="status"), html.B(text.seconds(seconds))],
-        className="ds-running",
+    return ui.div(
+        "ds-running", mark, html.Span(words, role="status"), html.B(text.seconds(seconds))
     )
 
 
@@ -126,9 +112,10 @@ def register(app: Dash, jobs: Jobs) -> None:
         Output(ids.SOLVE_BOX, "className"),
         Input(ids.JOB, "data"),
         Input(ids.GAP_PLOT, "course"),
+        prevent_initial_call=False,
     )
     _start(app, jobs)
-    _cancel(app, jobs)
+    commands.stops(app, lambda job: jobs.cancel(key_of(job)), ids.JOB, ids.CANCEL, ids.ACCEPT)
     _watch(app, jobs)
     _clear(app, jobs)
 
@@ -138,30 +125,22 @@ def _start(app: Dash, jobs: Jobs) -> None:
         app,
         output={
             "job": Output(ids.JOB, "data"),
-            "notes": commands.notes(),
-            "cut": Output(ids.CUT, "data", allow_duplicate=True),
-            "course": Output(ids.GAP_PLOT, "course", allow_duplicate=True),
+            **commands.changes("notes", "cut", "course", "fault"),
             "progress": Output(ids.PROGRESS, "children", allow_duplicate=True),
-            "fault": Output(ids.FAULT, "children", allow_duplicate=True),
         },
         inputs={"clicks": Input(ids.SOLVE, "n_clicks")},
-        state={
-            "drawing": State(ids.CANVAS, "drawing"),
-            "asked": State(ids.REQUEST, "data"),
-            "job": State(ids.JOB, "data"),
-        },
+        state=commands.states("drawing", "request", "job"),
         running=[(Output(ids.SOLVE, "loading"), True, False)],
-        prevent_initial_call=True,
     )
-    def on_solve(drawing: Json, asked: Json, job: Json | None, **_: Any) -> Json:
+    def on_solve(drawing: Json, request: Json, job: Json | None, **_: Any) -> Json:
         if jobs.running(key_of(job)):
             return {}
         try:
-            request = read_request(asked)
-            problem = problem_of(drawing["topology"], request)
-            key = jobs.start(problem, request, question=asked, owner=visitor())
+            read = read_request(request)
+            problem = problem_of(drawing["topology"], read)
+            key = jobs.start(problem, read, question=request, owner=visitor())
         except CclError as error:
-            return {"job": None, "notes": note(str(error), title="Cannot solve")}
+            return {"job": None, "notes": ui.note(str(error), title="Cannot solve")}
         nothing_yet = course((), seconds=0.0, running=True)
         return {
             "job": {"key": sealed(key), "found": 0},
@@ -172,31 +151,12 @@ def _start(app: Dash, jobs: Jobs) -> None:
         }
 
 
-def _cancel(app: Dash, jobs: Jobs) -> None:
-    @app.callback(
-        Output(ids.CANCEL, "n_clicks"),
-        Input(ids.CANCEL, "n_clicks"),
-        Input(ids.ACCEPT, "n_clicks"),
-        State(ids.JOB, "data"),
-        prevent_initial_call=True,
-    )
-    def on_cancel(cancel: int | None, accept: int | None, job: Json | None) -> Any:
-        if (cancel or accept) and job:
-            jobs.cancel(key_of(job))
-        return no_update
-
-
 def _clear(app: Dash, jobs: Jobs) -> None:
     @callback(
         app,
-        output={
-            "job": Output(ids.JOB, "data", allow_duplicate=True),
-            **plan(),
-            "fault": Output(ids.FAULT, "children", allow_duplicate=True),
-        },
+        output={**commands.changes("job", "fault"), **plan()},
         inputs={"other": Input(ids.OTHER, "data")},
         state={"job": State(ids.JOB, "data")},
-        prevent_initial_call=True,
     )
     def on_other(job: Json | None, **_: Any) -> Json:
         """Take away the plan of the cluster before, and end the solve that looks for one."""
@@ -206,27 +166,19 @@ def _clear(app: Dash, jobs: Jobs) -> None:
 
 
 def _watch(app: Dash, jobs: Jobs) -> None:
-    # Dash does not answer a question that the next one overtakes, so they wait for one another.
-    app.clientside_callback(
-        "(n, busy) => busy ? window.dash_clientside.no_update : n",
-        Output(ids.BEAT, "data"),
-        Input(ids.TICK, "n_intervals"),
-        State(ids.BUSY, "data"),
-    )
+    commands.beats(app, ids.TICK, busy=ids.BUSY, beat=ids.BEAT)
 
     @callback(
         app,
         output={
             "progress": Output(ids.PROGRESS, "children"),
             "fault": Output(ids.FAULT, "children"),
-            "job": Output(ids.JOB, "data", allow_duplicate=True),
+            **commands.changes("job", "notes"),
             **plan(),
-            "notes": commands.notes(),
         },
         inputs={"beat": Input(ids.BEAT, "data")},
-        state={"job": State(ids.JOB, "data"), "summary": State(ids.SUMMARY, "data")},
+        state=commands.states("job", "summary"),
         running=[(Output(ids.BUSY, "data"), True, False)],
-        prevent_initial_call=True,
     )
     def on_beat(job: Json | None, summary: Json | None, **_: Any) -> Json:
         if not job:
@@ -239,7 +191,7 @@ def _watch(app: Dash, jobs: Jobs) -> None:
             asked = read_request(question)
             return {"fault": fault(error, asked.formulation), "job": None}
         if state is None:
-            return {"job": None, "notes": note(GONE, title="The solve is gone")}
+            return {"job": None, "notes": ui.note(GONE, title="The solve is gone")}
         answer = assess.answer(
             state, question, seen=job["found"] if summary else 0, series=job["key"]
         )
@@ -251,5 +203,5 @@ def _watch(app: Dash, jobs: Jobs) -> None:
             "summary": answer.summary or no_update,
             "load": answer.load or no_update,
             "result": answer.document or no_update,
-            "notes": note(answer.remark, "plain") if answer.remark else no_update,
+            "notes": ui.note(answer.remark, "plain") if answer.remark else no_update,
         }

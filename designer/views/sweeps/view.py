@@ -5,8 +5,6 @@ their names alone. Rows are read again when a file of the folder has changed, so
 still runs, here or elsewhere, fills the view.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -20,8 +18,7 @@ from ccl import text
 from ccl.errors import CclError, FormatError, ProblemError
 from ccl.result import Result
 from ccl.serialization.quantity import format_size
-from designer.shell import ids
-from designer.shell.markup import CONFIG, Extra, attributes, heading, icon, note
+from designer.shell import ids, ui
 from designer.shell.request import Json, callback
 from designer.views.draw import import_card
 from formulations.campaigns.sweeps.rows import Row
@@ -157,7 +154,7 @@ class Choice:
         Names of which a row has one.
     words
         Words that a row's names, options or reasons contain, each of them.
-    shown
+    visible
         One of `VISIBLE`.
     by
         Column by which the rows are sorted; empty for the order of the tasks.
@@ -169,7 +166,7 @@ class Choice:
     collectives: tuple[str, ...] = ()
     formulations: tuple[str, ...] = ()
     words: str = ""
-    shown: str = "best"
+    visible: str = "best"
     by: str = ""
     down: bool = False
 
@@ -180,13 +177,13 @@ SORTABLE = tuple(each.name for each in fields(Row))
 def read_choice(data: Mapping[str, Any] | None) -> Choice:
     """Make a choice of what the page keeps; what it does not know is left out."""
     given = data or {}
-    shown, by = given.get("shown"), given.get("by")
+    visible, by = given.get("visible"), given.get("by")
     return Choice(
         clusters=tuple(map(str, given.get("clusters") or ())),
         collectives=tuple(map(str, given.get("collectives") or ())),
         formulations=tuple(map(str, given.get("formulations") or ())),
         words=str(given.get("words") or ""),
-        shown=shown if shown in VISIBLE else "best",
+        visible=visible if visible in VISIBLE else "best",
         by=by if by in SORTABLE else "",
         down=bool(given.get("down")),
     )
@@ -196,10 +193,10 @@ def chosen(rows: Iterable[Row], choice: Choice) -> list[Row]:
     """Return the rows that a choice leaves, in its order; rows without a value come last."""
     words = choice.words.lower().split()
     found = [row for row in rows if _matches(row, choice) and all(w in _text(row) for w in words)]
-    if choice.shown == "best":
+    if choice.visible == "best":
         found = best(found)
-    elif choice.shown != "all":
-        found = [row for row in found if bool(row.why_not) is (choice.shown == "none")]
+    elif choice.visible != "all":
+        found = [row for row in found if bool(row.why_not) is (choice.visible == "none")]
     if not choice.by:
         return found
     known = [row for row in found if getattr(row, choice.by) is not None]
@@ -271,24 +268,16 @@ COLUMNS: tuple[tuple[str, str, Callable[[Row], str]], ...] = (
 def table(rows: Sequence[Row], choice: Choice) -> html.Div:
     """Return the first rows of a choice, with a line on those that are left out."""
     heads = [_head(name, words, choice) for name, words, _ in COLUMNS]
-    shown = html.Table(
-        [
-            html.Caption("Rows of the sweep", className="ds-unseen"),
-            html.Thead(html.Tr(heads)),
-            html.Tbody([_row(row) for row in rows[:MOST_ROWS]]),
-        ],
-        className="ds-swp-table",
-    )
+    cells = [_row(row) for row in rows[:MOST_ROWS]]
+    shown = ui.table("Rows of the sweep", "ds-swp-table", heads, cells)
     more = len(rows) - MOST_ROWS
-    left = html.Div(f"{text.count(more, 'more row')}; filter to see them", className="ds-note")
+    left = ui.div("ds-note", f"{text.count(more, 'more row')}; filter to see them")
     return html.Div([shown, left if more > 0 else None])
 
 
 def _head(name: str, words: str, choice: Choice) -> html.Th:
     way = ("descending" if choice.down else "ascending") if choice.by == name else "none"
-    arrow = {"none": "", "ascending": " ↑", "descending": " ↓"}[way]
-    press = html.Button(f"{words}{arrow}", id={"sweep-sort": name}, type="button")
-    return html.Th(press, scope="col", **attributes(aria_sort=way))
+    return ui.sorter(words, {"sweep-sort": name}, way)
 
 
 def _row(row: Row) -> html.Tr:
@@ -299,10 +288,9 @@ def _row(row: Row) -> html.Tr:
             [html.Th(words[0], scope="row"), *map(html.Td, words[1:4]), why],
             className="ds-swp-none",
         )
-    opened = html.Button(
+    opened = ui.press(
         words[0],
-        id={"sweep-open": row.task},
-        type="button",
+        {"sweep-open": row.task},
         title=f"{row.cluster}, {row.collective} of {words[2]}: open on the canvas",
     )
     cells = [html.Td(each, title=each if len(each) > 24 else None) for each in words[1:]]
@@ -312,10 +300,14 @@ def _row(row: Row) -> html.Tr:
 def register(app: Dash, shelf: Shelf) -> None:
     """Wire the Sweeps view."""
     _choose(app, shelf)
+    _arrange(app)
     _look(app, shelf)
     _open(app, shelf)
     app.clientside_callback(
-        "(view) => view !== 'sweeps'", Output(ids.SWEEP_TICK, "disabled"), Input(ids.VIEW, "value")
+        "(view) => view !== 'sweeps'",
+        Output(ids.SWEEP_TICK, "disabled"),
+        Input(ids.VIEW, "value"),
+        prevent_initial_call=False,
     )
 
 
@@ -334,17 +326,19 @@ def _choose(app: Dash, shelf: Shelf) -> None:
             "view": Input(ids.VIEW, "value"),
         },
         state={"stamp": State(ids.SWEEP_STAMP, "data")},
+        prevent_initial_call=False,
     )
     def on_sweep(name: str, view: str, stamp: Any, **_: Any) -> Json:
         nothing: list[Any] = [no_update] * len(FIELDS)
+        same = {"names": nothing, "names_value": nothing}
         if view != NAME:
-            return {"names": nothing, "names_value": nothing}
+            return same
         try:
             found = shelf.found(name)
         except CclError as error:
-            return {"names": nothing, "names_value": nothing, "status": text.sentence(str(error))}
+            return {**same, "status": text.sentence(str(error))}
         if stamp == [name, found.stamp]:
-            return {"names": nothing, "names_value": nothing}
+            return same
         names = [values(found.rows, field.removesuffix("s")) for field in FIELDS]
         known = bool(stamp) and stamp[0] == name
         fresh: list[Any] = nothing if known else [[] for _ in FIELDS]
@@ -355,6 +349,9 @@ def _choose(app: Dash, shelf: Shelf) -> None:
             "status": status(found),
         }
 
+
+def _arrange(app: Dash) -> None:
+    """Wire what needs no server: by what rows are sorted, and the choice as a whole."""
     app.clientside_callback(
         """(presses, now) => {
             const asked = window.dash_clientside.callback_context.triggered_id;
@@ -365,18 +362,18 @@ def _choose(app: Dash, shelf: Shelf) -> None:
         Output(ids.SWEEP_SORT, "data"),
         Input({"sweep-sort": ALL}, "n_clicks"),
         State(ids.SWEEP_SORT, "data"),
-        prevent_initial_call=True,
     )
     app.clientside_callback(
-        """(names, shown, words, sort) => {
+        """(names, visible, words, sort) => {
             const [clusters, collectives, formulations] = names;
-            return { clusters, collectives, formulations, shown, words, ...sort };
+            return { clusters, collectives, formulations, visible, words, ...sort };
         }""",
         Output(ids.SWEEP_CHOICE, "data"),
         Input({"sweep-names": ALL}, "value"),
         Input(ids.SWEEP_VISIBLE, "value"),
         Input(ids.SWEEP_WORDS, "value"),
         Input(ids.SWEEP_SORT, "data"),
+        prevent_initial_call=False,
     )
 
 
@@ -395,7 +392,6 @@ def _look(app: Dash, shelf: Shelf) -> None:
             "over": Input(ids.SWEEP_OVER, "value"),
             "scheme": Input(ids.SCHEME_NOW, "data"),
         },
-        prevent_initial_call=True,
     )
     def on_choice(choice: Any, stamp: Any, quantity: Any, over: Any, scheme: str | None) -> Json:
         if not stamp:
@@ -422,13 +418,12 @@ def _open(app: Dash, shelf: Shelf) -> None:
         output=import_card.outputs(),
         inputs={"clicks": Input({"sweep-open": ALL}, "n_clicks")},
         state={"stamp": State(ids.SWEEP_STAMP, "data"), "job": State(ids.JOB, "data")},
-        prevent_initial_call=True,
     )
     def on_open(clicks: list[int | None], stamp: Any, job: Any) -> Json:
         if not (any(clicks) and ctx.triggered_id and stamp):
             return {}
         if job:
-            return {"notes": note(import_card.BUSY)}
+            return {"notes": ui.note(import_card.BUSY)}
         return opened(shelf, stamp[0], ctx.triggered_id["sweep-open"])
 
 
@@ -448,9 +443,9 @@ FIELDS = ("clusters", "collectives", "formulations")
 """What is chosen of names."""
 
 
-def view(names: Sequence[str]) -> Extra:
+def view(names: Sequence[str]) -> ui.Extra:
     """Return the view for the sweeps of these names."""
-    return Extra(NAME, "Sweeps", _pane(names), _stores())
+    return ui.Extra(NAME, "Sweeps", _pane(names), _stores())
 
 
 def _stores() -> list[Any]:
@@ -463,49 +458,33 @@ def _stores() -> list[Any]:
 
 
 def _pane(names: Sequence[str]) -> html.Div:
-    return html.Div([_form(names), _found()], id="sweeps-pane", className="ds-pane ds-cmp ds-swp")
+    return ui.div("ds-pane ds-cmp ds-swp", _form(names), _found(), id="sweeps-pane")
 
 
 def _form(names: Sequence[str]) -> html.Div:
-    return html.Div(
-        [
-            heading("Sweep"),
-            _which(names),
-            html.Div(id=ids.SWEEP_STATUS, role="status", className="ds-note"),
-            _shown(),
-            *(_names(field) for field in FIELDS),
-            _words(),
-        ],
-        className="ds-cmp-form ds-swp-form",
+    return ui.div(
+        "ds-cmp-form ds-swp-form",
+        ui.heading("Sweep"),
+        _which(names),
+        html.Div(id=ids.SWEEP_STATUS, role="status", className="ds-note"),
+        _shown(),
+        *(_names(field) for field in FIELDS),
+        _words(),
         role="group",
-        **attributes(aria_label="Which rows of the sweep"),
+        aria_label="Which rows of the sweep",
     )
 
 
 def _which(names: Sequence[str]) -> Any:
-    return dmc.Select(
-        id=ids.SWEEP_NAME,
-        data=list(names),
-        value=names[0],
-        allowDeselect=False,
-        size="xs",
-        **attributes(aria_label="Which sweep"),
-    )
+    return ui.select(ids.SWEEP_NAME, list(names), value=names[0], aria_label="Which sweep")
 
 
 def _shown() -> Any:
-    return dmc.SegmentedControl(
-        id=ids.SWEEP_VISIBLE,
-        data=[
-            {"value": "best", "label": "Best"},
-            {"value": "plans", "label": "Plans"},
-            {"value": "none", "label": "None"},
-            {"value": "all", "label": "All"},
-        ],
-        value="best",
-        size="xs",
+    return ui.segments(
+        ids.SWEEP_VISIBLE,
+        "Which rows",
+        {"best": "Best", "plans": "Plans", "none": "None", "all": "All"},
         fullWidth=True,
-        **attributes(aria_label="Which rows"),
     )
 
 
@@ -537,48 +516,35 @@ def _names(field: str) -> Any:
 
 
 def _found() -> html.Div:
-    return html.Div(
-        [
-            html.Div(
-                [
-                    _segments(ids.SWEEP_QUANTITY, "Left", ("busbw", "makespan", "gap")),
-                    _segments(ids.SWEEP_OVER, "Below", ("size", "gpus", "hosts")),
-                ],
-                className="ds-swp-head",
-            ),
-            html.Div(
-                [
-                    html.Div(id=ids.SWEEP_NOTE, className="ds-note"),
-                    dcc.Graph(
-                        id=ids.SWEEP_PLOT,
-                        config=CONFIG,
-                        responsive=True,
-                        style={"height": "100%"},
-                        className="ds-cmp-graph",
-                    ),
-                ],
-                className="ds-card ds-swp-plot",
-            ),
-            html.Div(
-                id=ids.SWEEP_TABLE,
-                className="ds-cmp-rows",
-                tabIndex=0,
-                role="region",
-                **attributes(aria_label="Rows of the sweep"),
-            ),
-        ],
-        className="ds-cmp-right",
+    return ui.div(
+        "ds-cmp-right",
+        ui.div(
+            "ds-swp-head",
+            _segments(ids.SWEEP_QUANTITY, "Left", ("busbw", "makespan", "gap")),
+            _segments(ids.SWEEP_OVER, "Below", ("size", "gpus", "hosts")),
+        ),
+        ui.div(
+            "ds-card ds-swp-plot",
+            html.Div(id=ids.SWEEP_NOTE, className="ds-note"),
+            ui.graph(ids.SWEEP_PLOT, style={"height": "100%"}, className="ds-cmp-graph"),
+        ),
+        html.Div(
+            id=ids.SWEEP_TABLE,
+            className="ds-cmp-rows",
+            tabIndex=0,
+            role="region",
+            **ui.attributes(aria_label="Rows of the sweep"),
+        ),
     )
 
 
 def _segments(key: str, words: str, values: Sequence[str]) -> Any:
     names = {"gpus": "GPUs", "gap": "Gap", "makespan": "Makespan", "size": "Size", "hosts": "Hosts"}
-    return dmc.SegmentedControl(
-        id=key,
-        data=[{"value": each, "label": names.get(each, each)} for each in values],
+    return ui.segments(
+        key,
+        f"{words} in the plot",
+        {each: names.get(each, each) for each in values},
         value=values[0],
-        size="xs",
-        **attributes(aria_label=f"{words} in the plot"),
     )
 
 
@@ -590,4 +556,7 @@ def status(found: Found) -> Any:
         if rows == found.tasks
         else f"{rows:,} of {text.count(found.tasks, 'row')}: it runs or was stopped"
     )
-    return [icon("check" if rows == found.tasks else "clock"), f" {words}, {none} without a plan"]
+    return [
+        ui.icon("check" if rows == found.tasks else "clock"),
+        f" {words}, {none} without a plan",
+    ]

@@ -43,7 +43,7 @@ LATENCY_GPUS = 96
 """GPUs above which no bound with latencies is proved while a slider moves: one max-flow each."""
 
 NAMED_CUTS = 24
-"""Tied cuts that are told; more are counted."""
+"""Tied cuts that are named; more are counted."""
 
 
 def answered(problem: Problem | str) -> Json:
@@ -52,7 +52,7 @@ def answered(problem: Problem | str) -> Json:
     Parameters
     ----------
     problem
-        What is asked, or why nothing can be.
+        The problem, or why there is none.
 
     Returns
     -------
@@ -102,8 +102,7 @@ def _once(problem: Problem, best: Optimum) -> tuple[float | None, str]:
     if len(problem.topology.ranks) > LATENCY_GPUS:
         return None, f"left out above {LATENCY_GPUS} GPUs"
     bound = quick_bounds(problem)[0]
-    # Of an all-reduce the optimum is the best of one kind of plan, and no bound for all.
-    if best.makespan > bound.makespan and not problem.adds_for_several:
+    if best.every and best.makespan > bound.makespan:
         return best.makespan, "the rate: no latency adds to it"
     return bound.makespan, BOUND_LABELS[bound.kind]
 
@@ -118,7 +117,7 @@ _MOVED = ("bandwidth", "alpha", "count")
 
 
 def signature(drawing: Given, request: Given | None) -> str:
-    """Return what differs when the cluster or what is asked differs."""
+    """Return what differs when the cluster or the request differs."""
     topology = {**drawing["topology"], "name": ""}
     keys = ("collective", "size", "chunks", "root", "custom")
     question = {key: (request or {}).get(key) for key in keys}
@@ -169,7 +168,7 @@ class Standing:
     knobs
         Its classes of links and limits, with the figures of today.
     problem
-        What is asked of it, or why nothing can be.
+        The problem on it, or why there is none.
     """
 
     today: Topology
@@ -211,9 +210,14 @@ def redrawn(drawing: Given, topology: Topology) -> Json:
 
 
 def answer(
-    drawing: Given, request: Given | None, before: Given, values: Given, *, shown: int | None = None
+    drawing: Given,
+    request: Given | None,
+    before: Given,
+    values: Given,
+    *,
+    chosen: int | None = None,
 ) -> Json:
-    """Return what becomes of the cluster with its knobs moved.
+    """Return the figures of the cluster with its knobs moved.
 
     Parameters
     ----------
@@ -222,7 +226,7 @@ def answer(
     values
         Numbers by what they are of (``bandwidth``, ``alpha``, ``count``) and by key, and the
         ``size`` of the collective as it is typed.
-    shown
+    chosen
         Devices in the picture beside the sliders, or None.
 
     Returns
@@ -238,7 +242,7 @@ def answer(
         return {"answer": {"trouble": text.sentence(str(error))}, "moved": False, "drawing": None}
     moved = stands.topology != stands.today or size != before["size"]
     large = len(stands.topology.links) > MOST_REDRAWN
-    stays = large and moved and shown == len(stands.topology.devices)
+    stays = large and moved and chosen == len(stands.topology.devices)
     return {
         "answer": answered(stands.problem) if moved else before["answer"],
         "moved": moved,
@@ -264,7 +268,7 @@ def limits_answered(problem: Problem, knobs: Sequence[Knob]) -> Json:
     Parameters
     ----------
     problem
-        What is asked of the cluster as the sliders stand.
+        The problem on the cluster as the sliders stand.
     knobs
         Its classes of links and limits.
 

@@ -15,14 +15,12 @@ from dash import dcc, html
 
 from ccl import text
 from ccl.topology import Topology
-from designer.shell import ids
-from designer.shell.markup import COLLECTIVE_LABELS, CONFIG, attributes, heading, icon
-from designer.views.solve.results import banner
+from designer.shell import ids, ui
 from designer.views.whatif.knobs import Knob
 from designer.views.whatif.running import Found
 from widgets import QuantityField
 
-OLD = "Out of date: the cluster or what is asked has changed. Run it again."
+OLD = "Out of date: the cluster or the request has changed. Run it again."
 STUDIES = ("failures", "stragglers", "budget")
 
 
@@ -48,20 +46,15 @@ def stores() -> list[Any]:
 
 def controls(study: str, label: str) -> html.Div:
     """Return the two buttons of which one is shown, and how far it is."""
-    run = dmc.Button(
-        label, id=part(study, "run"), leftSection=icon("play"), size="xs", variant="default"
-    )
-    stop = dmc.Button(
-        "Stop",
-        id=part(study, "stop"),
-        leftSection=icon("stop"),
-        size="xs",
-        variant="default",
-        style={"display": "none"},
+    run = ui.button(label, part(study, "run"), "play", size="xs", variant="default")
+    stop = ui.button(
+        "Stop", part(study, "stop"), "stop", size="xs", variant="default", style={"display": "none"}
     )
     told = html.Div(id=part(study, "status"), className="ds-wif-progress", role="status")
-    old = html.Div(banner("clock", "plain", OLD), id=part(study, "old"), hidden=True, role="status")
-    return html.Div([run, stop, told, old], className="ds-wif-run")
+    old = html.Div(
+        ui.banner("clock", "plain", OLD), id=part(study, "old"), hidden=True, role="status"
+    )
+    return ui.div("ds-wif-run", run, stop, told, old)
 
 
 def status(found: Found | None, *, doing: str) -> Any:
@@ -78,7 +71,7 @@ def status(found: Found | None, *, doing: str) -> Any:
         return None
     error = found.last("error")
     if error:
-        return banner("warning", "bad", text.sentence(error))
+        return ui.banner("warning", "bad", text.sentence(error))
     of, rows = found.last("of"), len(found.rows)
     if found.waiting:
         return [dmc.Loader(size=12), html.Span(f"waits for {text.count(found.waiting, 'turn')}")]
@@ -87,7 +80,7 @@ def status(found: Found | None, *, doing: str) -> Any:
         return [dmc.Loader(size=12), html.Span(words)]
     if found.cancelled:
         return html.Span(f"stopped: {rows} of {of}" if of else "stopped")
-    return [icon("check"), html.Span(f"{text.seconds(found.seconds)}")]
+    return [ui.icon("check"), html.Span(f"{text.seconds(found.seconds)}")]
 
 
 MOST_ROWS = 40
@@ -98,62 +91,54 @@ LABELS = {"failures": "Lost", "stragglers": "Lags"}
 def failure_cards() -> list[html.Section]:
     """Return both cards before anything is known."""
     return [
-        html.Section(
-            [
-                heading("If one fails"),
-                html.P(
-                    "What every single loss costs: one of each class of links, GPUs, switches, "
-                    "NICs and hosts that can change places.",
-                    className="ds-quiet",
-                ),
-                controls("failures", "Lose each"),
-                html.Div(id=part("failures", "found")),
-            ],
+        ui.headed(
+            "If one fails",
+            html.P(
+                "What every single loss costs: one of each class of links, GPUs, switches, "
+                "NICs and hosts that can change places.",
+                className="ds-quiet",
+            ),
+            controls("failures", "Lose each"),
+            html.Div(id=part("failures", "found")),
             className="ds-wif-card",
-            **attributes(aria_label="If one fails"),
         ),
-        html.Section(
-            [
-                heading("If one lags"),
-                _factors(),
-                controls("stragglers", "Slow each"),
-                html.Div(id=part("stragglers", "found")),
-            ],
+        ui.headed(
+            "If one lags",
+            _factors(),
+            controls("stragglers", "Slow each"),
+            html.Div(id=part("stragglers", "found")),
             className="ds-wif-card",
-            **attributes(aria_label="If one lags"),
         ),
     ]
 
 
 def _factors() -> html.Div:
     """Return the two sliders: by how much what lags is slower."""
-    return html.Div(
+    return ui.div(
+        "ds-wif-form",
         [
-            html.Div(
-                [
-                    html.Span(label, className="ds-wif-label", **attributes(aria_hidden="true")),
-                    dmc.Slider(
-                        id=key,
-                        value=value,
-                        min=1,
-                        max=10,
-                        step=0.5,
-                        label={"function": "whatifTimes"},
-                        marks=[{"value": each} for each in (1, 5, 10)],
-                        size=4,
-                        thumbSize=16,
-                        thumbLabel=title,
-                    ),
-                    html.Span(id=f"{key}-words", className="ds-wif-times"),
-                ],
-                className="ds-wif-row",
+            ui.div(
+                "ds-wif-row",
+                html.Span(label, className="ds-wif-label", **ui.attributes(aria_hidden="true")),
+                dmc.Slider(
+                    id=key,
+                    value=value,
+                    min=1,
+                    max=10,
+                    step=0.5,
+                    label={"function": "whatifTimes"},
+                    marks=[{"value": each} for each in (1, 5, 10)],
+                    size=4,
+                    thumbSize=16,
+                    thumbLabel=title,
+                ),
+                html.Span(id=f"{key}-words", className="ds-wif-times"),
             )
             for key, label, title, value in (
                 (ids.WHATIF_LAG_ALPHA, "Alpha", "Times the latency of what lags", 1),
                 (ids.WHATIF_LAG_BETA, "Beta", "Times as long for each byte of what lags", 2),
             )
         ],
-        className="ds-wif-form",
     )
 
 
@@ -181,22 +166,11 @@ def table(study: str, found: Found | None, picked: str) -> Any:
     words = found.last("words")
     return [
         html.P(words, className="ds-wif-worst") if words else None,
-        html.Table(
-            [
-                html.Caption("Losses, the worst first", className="ds-unseen"),
-                html.Thead(
-                    html.Tr(
-                        [
-                            html.Th(LABELS[study], scope="col"),
-                            html.Th("costs", scope="col"),
-                            html.Th("leaves", scope="col"),
-                            html.Th(html.Span("Open", className="ds-unseen"), scope="col"),
-                        ]
-                    )
-                ),
-                html.Tbody([_row(study, row, picked) for row in rows[:MOST_ROWS]]),
-            ],
-            className="ds-wif-table ds-wif-losses",
+        ui.table(
+            "Losses, the worst first",
+            "ds-wif-table ds-wif-losses",
+            [LABELS[study], "costs", "leaves", html.Span("Open", className="ds-unseen")],
+            [_row(study, row, picked) for row in rows[:MOST_ROWS]],
         ),
         html.Small(f"and {more} more that cost no more", className="ds-note") if more > 0 else None,
     ]
@@ -204,25 +178,23 @@ def table(study: str, found: Found | None, picked: str) -> Any:
 
 def _row(study: str, row: Json, picked: str) -> html.Tr:
     name = identity(row)
-    button = html.Button(
+    draws = ui.press(
         [html.Span(" – ".join(row["names"])), html.Small(_kind(row))],
-        id={"whatif-loss": name, "of": study},
-        type="button",
-        className="ds-wif-class ds-wif-loss",
+        {"whatif-loss": name, "of": study},
+        "ds-wif-class ds-wif-loss",
         title=f"Draw it: {row['words']}",
-        **attributes(aria_pressed=str(name == picked).lower()),
+        aria_pressed=name == picked,
     )
-    opens = html.Button(
-        icon("open"),
-        id={"whatif-open": name, "of": study},
-        type="button",
-        className="ds-wif-open",
+    opens = ui.press(
+        ui.icon("open"),
+        {"whatif-open": name, "of": study},
+        "ds-wif-open",
         title="Open this cluster in the drawing",
-        **attributes(aria_label=f"Open the cluster: {row['words']}"),
+        aria_label=f"Open the cluster: {row['words']}",
     )
     return html.Tr(
         [
-            html.Th(button, scope="row"),
+            html.Th(draws, scope="row"),
             html.Td(_failing_card_cost(row)),
             html.Td(text.bandwidth(row["algbw"]) if row["algbw"] else "nothing"),
             html.Td(opens),
@@ -306,83 +278,61 @@ UNIT = "GB/s"
 
 def budget_card() -> html.Section:
     """Return the card before anything is known."""
-    return html.Section(
-        [
-            heading("What to buy"),
-            html.Div(id=ids.WHATIF_COSTS, className="ds-wif-costs"),
-            _asked(),
-            controls("budget", "Find the cheapest"),
-            html.Div(id=part("budget", "found")),
-            html.Div(
-                dcc.Graph(
-                    id=ids.WHATIF_FRONT, config=CONFIG, responsive=True, style={"height": 190}
-                ),
-                id=ids.WHATIF_FRONT_BOX,
-                hidden=True,
-            ),
-        ],
+    return ui.headed(
+        "What to buy",
+        html.Div(id=ids.WHATIF_COSTS, className="ds-wif-costs"),
+        _asked(),
+        controls("budget", "Find the cheapest"),
+        html.Div(id=part("budget", "found")),
+        html.Div(
+            ui.graph(ids.WHATIF_FRONT, style={"height": 190}), id=ids.WHATIF_FRONT_BOX, hidden=True
+        ),
         className="ds-wif-card",
-        **attributes(aria_label="What to buy"),
     )
 
 
 def _asked() -> html.Div:
     """Return what is to be reached, and for which collectives at once."""
-    return html.Div(
-        [
-            QuantityField(
-                id=ids.WHATIF_TARGET,
-                kind="bandwidth",
-                factors=True,
-                what="what is to be reached",
-                above=0,
-                label="Reach",
-                value=TARGET,
-                verbatim=True,
-                placeholder="1.5x or 300 GB/s",
-                description="times today's rate, or GB/s",
-            ),
-            dmc.MultiSelect(
-                id=ids.WHATIF_COLLECTIVES,
-                label="For all of",
-                data=[{"value": key, "label": label} for key, label in COLLECTIVE_LABELS.items()],
-                value=[],
-                placeholder="what is asked above",
-                description="at the size of the sliders",
-                size="xs",
-            ),
-        ],
-        className="ds-pair",
+    return ui.div(
+        "ds-pair",
+        QuantityField(
+            id=ids.WHATIF_TARGET,
+            kind="bandwidth",
+            factors=True,
+            what="what is to be reached",
+            above=0,
+            label="Reach",
+            value=TARGET,
+            verbatim=True,
+            placeholder="1.5x or 300 GB/s",
+            description="times today's rate, or GB/s",
+        ),
+        dmc.MultiSelect(
+            id=ids.WHATIF_COLLECTIVES,
+            label="For all of",
+            data=ui.options(ui.COLLECTIVE_LABELS),
+            value=[],
+            placeholder="the collective above",
+            description="at the size of the sliders",
+            size="xs",
+        ),
     )
 
 
 def costs_form(knobs: Sequence[Knob], topology: Topology) -> Any:
     """Return the table of costs: a GB/s of each class, and each kind of devices."""
     kinds = dict.fromkeys(each.kind for each in topology.devices)
-    return html.Table(
-        [
-            html.Caption("Costs", className="ds-unseen"),
-            html.Thead(html.Tr([html.Th("Costs", scope="col"), html.Th("each", scope="col")])),
-            html.Tbody(
-                [
-                    *(
-                        _cost(
-                            {"whatif-cost": each.key},
-                            f"{each.title} at {each.bandwidth:g} GB/s",
-                            "per GB/s added, both directions",
-                            USUAL_COST,
-                        )
-                        for each in knobs
-                    ),
-                    *(
-                        _cost({"whatif-device": kind}, _NOUNS.get(kind, kind), "a device", 0)
-                        for kind in kinds
-                    ),
-                ]
-            ),
-        ],
-        className="ds-wif-table",
-    )
+    per = "per GB/s added, both directions"
+    rows = [
+        _cost(
+            {"whatif-cost": each.key}, f"{each.title} at {each.bandwidth:g} GB/s", per, USUAL_COST
+        )
+        for each in knobs
+    ]
+    rows += [
+        _cost({"whatif-device": kind}, _NOUNS.get(kind, kind), "a device", 0) for kind in kinds
+    ]
+    return ui.table("Costs", "ds-wif-table", ["Costs", "each"], rows)
 
 
 _NOUNS = {"gpu": "GPU", "nic": "NIC", "switch": "Switch", "memory": "Memory"}
@@ -463,12 +413,8 @@ def bought(found: Found | None) -> Any:
             [html.Li(_bought(each, unit)) for each in upgrade["bought"]], className="ds-wif-list"
         ),
         html.Ul([html.Li(_gain(each)) for each in upgrade["gains"]], className="ds-wif-list"),
-        dmc.Button(
-            "Apply to the drawing",
-            id={"whatif-buy": 0},
-            leftSection=icon("check"),
-            size="compact-sm",
-            variant="default",
+        ui.button(
+            "Apply to the drawing", {"whatif-buy": 0}, "check", size="compact-sm", variant="default"
         ),
     ]
 
@@ -481,7 +427,7 @@ def _bought(change: Json, unit: str) -> list[Any]:
 
 
 def _gain(gain: Json) -> list[Any]:
-    label = COLLECTIVE_LABELS.get(gain["collective"], gain["collective"])
+    label = ui.COLLECTIVE_LABELS.get(gain["collective"], gain["collective"])
     share = text.digits(gain["after"] / gain["before"])
     held = f"; then {gain['held'][0]} holds it down" if gain["held"] else ""
     return [

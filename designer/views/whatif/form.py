@@ -10,8 +10,6 @@ The page keeps one question under way and the last one that waits (`assets/whati
 overtaken all the same is not answered.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -35,9 +33,8 @@ from ccl.errors import CclError
 from ccl.serialization.quantity import KINDS, parse_size
 from designer.server.sessions import visitor
 from designer.session import topology_of
-from designer.shell import ids
+from designer.shell import ids, ui
 from designer.shell import request as commands
-from designer.shell.markup import LINK_QUANTITIES, attributes, note
 from designer.shell.request import Json, callback
 from designer.views.solve.live import Newest
 from designer.views.whatif import answering, page, study_callbacks
@@ -106,10 +103,8 @@ def _knob(knob: Knob) -> html.Div:
     rows = [_row("bandwidth", knob.key, knob.bandwidth, of=knob.title)]
     if knob.alpha is not None:
         rows.append(_row("alpha", knob.key, knob.alpha, of=knob.title))
-    head = html.Div([html.B(knob.title), html.Small(knob.many)], className="ds-wif-name")
-    return html.Div(
-        [head, *rows], className="ds-wif-knob", role="group", **attributes(aria_label=knob.title)
-    )
+    head = ui.div("ds-wif-name", html.B(knob.title), html.Small(knob.many))
+    return ui.div("ds-wif-knob", head, *rows, role="group", aria_label=knob.title)
 
 
 def _row(what: str, of_key: str, value: float, *, of: str) -> html.Div:
@@ -134,9 +129,9 @@ def _row(what: str, of_key: str, value: float, *, of: str) -> html.Div:
         value=value,
         debounce=350,
         hold=True,
-        ariaLabel=f"{words}, {KINDS[LINK_QUANTITIES[what]['kind']].base}",
+        ariaLabel=f"{words}, {KINDS[ui.LINK_QUANTITIES[what]['kind']].base}",
         className="ds-floating ds-leftward",
-        **LINK_QUANTITIES[what],
+        **ui.LINK_QUANTITIES[what],
     )
     return _line(what.capitalize(), slider, number, by=key("by", what, of_key))
 
@@ -195,8 +190,8 @@ def _size(size: float, words: str) -> html.Div:
 
 def _line(label: str, slider: Any, number: Any, *, by: Any = None) -> html.Div:
     moved = html.Small(id=by, className="ds-wif-by") if by else None
-    name = html.Span([label, moved], className="ds-wif-label", **attributes(aria_hidden="true"))
-    return html.Div([name, slider, number], className="ds-wif-row")
+    name = html.Span([label, moved], className="ds-wif-label", **ui.attributes(aria_hidden="true"))
+    return ui.div("ds-wif-row", name, slider, number)
 
 
 _SLIDER: Json = {"updatemode": "drag", "label": None, "size": 4, "thumbSize": 16}
@@ -229,7 +224,6 @@ def _sliders(app: Dash) -> None:
         Input(number, "value"),
         State(slide, "min"),
         State(slide, "max"),
-        prevent_initial_call=True,
     )
     app.clientside_callback(
         ClientsideFunction("whatif", "size"),
@@ -238,7 +232,6 @@ def _sliders(app: Dash) -> None:
         Output(ids.WHATIF_SIZE_SLIDE, "attributes"),
         Input(ids.WHATIF_SIZE_SLIDE, "value"),
         Input(ids.WHATIF_SIZE, "value"),
-        prevent_initial_call=True,
     )
     app.clientside_callback(
         ClientsideFunction("whatif", "ask"),
@@ -246,7 +239,6 @@ def _sliders(app: Dash) -> None:
         Input(key("number", ALL, ALL), "value"),
         Input(ids.WHATIF_SIZE, "value"),
         Input(ids.WHATIF_TODAY, "data"),
-        prevent_initial_call=True,
     )
 
 
@@ -258,12 +250,10 @@ def _today(app: Dash) -> None:
             "today": Output(ids.WHATIF_TODAY, "data"),
         },
         inputs={
-            "view": Input(ids.VIEW, "value"),
-            "problem": Input(ids.PROBLEM, "data"),
+            **commands.inputs("view", "problem"),
             "clicks": Input(ids.WHATIF_RESET, "n_clicks"),
         },
         state=page.TODAY,
-        prevent_initial_call=True,
     )
     def on_drawing(view: str, drawing: Any, request: Any, before: Any, **_: Any) -> Json:
         if view != VIEW or not drawing:
@@ -300,14 +290,13 @@ def _answer(app: Dash) -> None:
     @app.callback(
         inputs={"asked": Input(ids.WHATIF_REQUEST, "data")},
         state={**page.TODAY, "cut": State(ids.WHATIF_CUT, "data")},
-        prevent_initial_call=True,
     )
     def on_asked(asked: Json | None, drawing: Any, request: Any, before: Any, cut: Any) -> None:
         if not asked or not before or not drawing:
             return
         newer = newest.ask(asked, visitor=visitor())
         shown = asked.get("shown")
-        found = answering.answer(drawing, request, before, asked["values"], shown=shown)
+        found = answering.answer(drawing, request, before, asked["values"], chosen=shown)
         if newer():
             now = found["answer"]
             set_props(ids.WHATIF_NOW, {"data": {**found, "n": asked["n"]}})
@@ -325,7 +314,6 @@ def _picture(app: Dash) -> None:
         Input(ids.WHATIF_NOW, "data"),
         Input(ids.WHATIF_CUT, "data"),
         Input(ids.WHATIF_PICKED, "data"),
-        prevent_initial_call=True,
     )
     app.clientside_callback(
         ClientsideFunction("whatif", "cut"),
@@ -333,7 +321,6 @@ def _picture(app: Dash) -> None:
         Output({"whatif-cut": ALL}, "aria-pressed"),
         Input({"whatif-cut": ALL}, "n_clicks"),
         State(ids.WHATIF_CUT, "data"),
-        prevent_initial_call=True,
     )
 
 
@@ -341,19 +328,15 @@ def _apply(app: Dash) -> None:
     @callback(
         app,
         output={
-            "drawing": Output(ids.CANVAS, "drawing", allow_duplicate=True),
-            "size": Output(ids.SIZE, "value", allow_duplicate=True),
+            **commands.changes("drawing", "size", "command", "notes"),
             "status": Output(ids.WHATIF_STATUS, "children"),
             "solving": Output(ids.WHATIF_SOLVING, "data"),
-            "command": commands.output(),
-            "notes": commands.notes(),
         },
         inputs={
             "clicks": Input(ids.WHATIF_APPLY, "n_clicks"),
             "solve": Input(ids.WHATIF_SOLVE, "n_clicks"),
         },
         state={**page.TODAY, "asked": State(ids.WHATIF_REQUEST, "data")},
-        prevent_initial_call=True,
     )
     def on_apply(solve: int | None, asked: Any, drawing: Any, before: Any, **_: Any) -> Json:
         if not asked or not before or not drawing:
@@ -362,7 +345,7 @@ def _apply(app: Dash) -> None:
         try:
             topology = answering.standing(drawing, None, before, values).topology
         except CclError as error:
-            return {"notes": note(str(error))}
+            return {"notes": ui.note(str(error))}
         made = answering.redrawn(drawing, topology)
         fresh = len(made["topology"]["devices"]) != len(drawing["topology"]["devices"])
         moved = made["topology"] != drawing["topology"]
@@ -378,14 +361,12 @@ def _apply(app: Dash) -> None:
     app.clientside_callback(
         "(n) => { if (n) setTimeout(() => document.getElementById('solve')?.click(), 150); }",
         Input(ids.WHATIF_SOLVING, "data"),
-        prevent_initial_call=True,
     )
 
     @app.callback(
         commands.output(),
         Output(ids.WHATIF_STATUS, "children", allow_duplicate=True),
         Input({"whatif-undo": ALL}, "n_clicks"),
-        prevent_initial_call=True,
     )
     def on_undo(clicks: list[int | None]) -> tuple[Any, Any]:
         if not any(clicks):

@@ -5,8 +5,6 @@ medium with their opposites. Moving it multiplies the bandwidth of all of them; 
 their latency, and where they have none today they all get the new one.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -128,7 +126,7 @@ def origin_of(topology: Topology) -> Origin | None:
     return None if told is None else read_origin(told)
 
 
-def read_origin(told: str) -> Origin:
+def read_origin(spec: str) -> Origin:
     """Read the name of a gallery's cluster with its arguments, such as ``ndv2:hosts=4``.
 
     Raises
@@ -136,7 +134,7 @@ def read_origin(told: str) -> Origin:
     ProblemError
         If the gallery has no such entry.
     """
-    name, _, rest = told.partition(":")
+    name, _, rest = spec.partition(":")
     found = entry(name)
     given = dict(part.split("=", 1) for part in rest.split(",") if part)
     whole = {each.name for each in found.parameters if each.kind == "int"}
@@ -217,9 +215,9 @@ def _link(link: Link, rate: Step, wait: Step) -> Link:
 
 
 def _turned(value: float, step: Step) -> float:
-    """Return what becomes of a value where `step` is what becomes of the usual one.
+    """Return a value after a change, where `step` is the usual one before and after it.
 
-    The usual value becomes just what was asked, so that exact rates have small denominators.
+    The usual value becomes just the requested one, so that exact rates have small denominators.
     """
     before, after = step
     if value == before or not before:

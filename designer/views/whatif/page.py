@@ -4,12 +4,9 @@ Today beside the change: the best rate, the bounds, and the cuts that hold them 
 the cluster as the sliders stand, once they rest, and the curves of its classes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import dash_mantine_components as dmc
 from dash import (
     ALL,
     ClientsideFunction,
@@ -26,9 +23,8 @@ from dash import (
 from ccl import text
 from ccl.errors import CclError
 from designer.server.sessions import visitor
-from designer.shell import ids
-from designer.shell.markup import CONFIG, attributes, heading, icon
-from designer.shell.request import callback
+from designer.shell import ids, ui
+from designer.shell.request import callback, states
 from designer.views.solve.live import Newest
 from designer.views.whatif import budget_card as study_card
 from designer.views.whatif.answering import (
@@ -112,14 +108,12 @@ def _card(
     same = before is None or after is None or abs(after - before) <= SAME * before
     then = None if same else html.Span([write(before), " "], className="ds-wif-before")
     shown = write(after) if after is not None else text.NONE
-    return html.Div(
-        [
-            html.Span(label, className="ds-wif-what"),
-            html.Div([then, html.B(shown)], className="ds-wif-value"),
-            _moved(before, after, write, less=less) if not same else _still(),
-            html.Small(note, title=note),
-        ],
-        className="ds-card ds-wif-figure",
+    return ui.div(
+        "ds-card ds-wif-figure",
+        html.Span(label, className="ds-wif-what"),
+        ui.div("ds-wif-value", then, html.B(shown)),
+        _moved(before, after, write, less=less) if not same else _still(),
+        html.Small(note, title=note),
         title=title,
     )
 
@@ -136,18 +130,18 @@ def _moved(before: Any, after: Any, write: Any, *, less: bool) -> html.Span:
     size = write(abs(after - before))
     share = text.digits(100 * abs(after / before - 1))
     tone = "ds-good" if good else "ds-bad"
-    mark = html.I("▲" if up else "▼", **attributes(aria_hidden="true"))
+    mark = html.I("▲" if up else "▼", **ui.attributes(aria_hidden="true"))
     return html.Span([mark, f"{sign}{size}, {sign}{share} %"], className=f"ds-wif-delta {tone}")
 
 
-def cuts(now: Json | None, shown: int | None, today: Json | None) -> list[Any]:
+def cuts(now: Json | None, chosen: int | None, today: Json | None) -> list[Any]:
     """Return what holds the rate down, each tied cut with a button that draws it.
 
     Parameters
     ----------
     now, today
         As `designer.views.whatif.answering.answered` returns them.
-    shown
+    chosen
         Number of the cut on the canvas, or None.
     """
     if not now or now.get("trouble"):
@@ -162,7 +156,7 @@ def cuts(now: Json | None, shown: int | None, today: Json | None) -> list[Any]:
     more = now["ties"] - min(len(found), MOST_CUTS)
     return [
         html.Span(title, className="ds-wif-what"),
-        *(_cut(each, number=i, pressed=i == shown) for i, each in enumerate(found[:MOST_CUTS])),
+        *(_cut(each, number=i, pressed=i == chosen) for i, each in enumerate(found[:MOST_CUTS])),
         html.Small(f"and {more} more", className="ds-note") if more else None,
         html.Small(was, className="ds-note") if was else None,
     ]
@@ -176,22 +170,19 @@ def _was(now: Json, today: Json | None) -> str:
 
 
 def _cut(cut: Json, *, number: int, pressed: bool) -> html.Button:
-    return html.Button(
-        [icon("cut"), cut["where"]],
-        id={"whatif-cut": number},
-        type="button",
-        className="ds-layer ds-wif-cut",
+    return ui.press(
+        [ui.icon("cut"), cut["where"]],
+        {"whatif-cut": number},
+        "ds-layer ds-wif-cut",
         title="Draw it",
-        **attributes(aria_pressed=str(pressed).lower()),
+        aria_pressed=pressed,
     )
 
 
 def applied() -> html.Div:
     """Say that the change is in the drawing, with the way back."""
-    back = html.Button("Undo", id={"whatif-undo": 0}, type="button", className="ds-wif-link")
-    return html.Div(
-        [icon("check"), html.Span("The drawing has it now."), back], className="ds-wif-done"
-    )
+    back = ui.press("Undo", {"whatif-undo": 0}, "ds-wif-link")
+    return ui.div("ds-wif-done", ui.icon("check"), html.Span("The drawing has it now."), back)
 
 
 NOTHING: dict[str, Any] = {
@@ -216,129 +207,89 @@ def stores() -> list[Any]:
 
 def pane() -> html.Div:
     """Return the whole view."""
-    return html.Div([_left(), _middle(), _right()], id=ids.WHATIF_PANE, className="ds-pane ds-wif")
+    return ui.div("ds-pane ds-wif", _left(), _middle(), _right(), id=ids.WHATIF_PANE)
 
 
 def _left() -> html.Div:
-    return html.Div(
-        [
-            html.Div(
-                [
-                    heading(
-                        "What if", html.Small("bandwidths of both directions", className="ds-note")
-                    ),
-                    html.Div(id=ids.WHATIF_FORM, className="ds-wif-form"),
-                ],
-                className="ds-wif-scroll",
-            ),
-            html.Div(
-                [_buttons(), html.Div(id=ids.WHATIF_STATUS, role="status")], className="ds-wif-foot"
-            ),
-        ],
-        className="ds-wif-left",
+    return ui.div(
+        "ds-wif-left",
+        ui.div(
+            "ds-wif-scroll",
+            ui.heading("What if", html.Small("bandwidths of both directions", className="ds-note")),
+            html.Div(id=ids.WHATIF_FORM, className="ds-wif-form"),
+        ),
+        ui.div("ds-wif-foot", _buttons(), html.Div(id=ids.WHATIF_STATUS, role="status")),
         role="group",
-        **attributes(aria_label="What to change"),
+        aria_label="What to change",
     )
 
 
 def _buttons() -> html.Div:
-    return html.Div(
-        [
-            dmc.Button(
-                "Apply to the drawing",
-                id=ids.WHATIF_APPLY,
-                leftSection=icon("check"),
-                size="sm",
-                disabled=True,
-            ),
-            dmc.Button(
-                "Solve this",
-                id=ids.WHATIF_SOLVE,
-                leftSection=icon("play"),
-                size="sm",
-                variant="default",
-                **attributes(aria_description="Applies it to the drawing first"),
-            ),
-            dmc.Button("Reset", id=ids.WHATIF_RESET, size="sm", variant="default"),
-        ],
-        className="ds-wif-buttons",
+    return ui.div(
+        "ds-wif-buttons",
+        ui.button("Apply to the drawing", ids.WHATIF_APPLY, "check", size="sm", disabled=True),
+        ui.button(
+            "Solve this",
+            ids.WHATIF_SOLVE,
+            "play",
+            size="sm",
+            variant="default",
+            aria_description="Applies it to the drawing first",
+        ),
+        ui.button("Reset", ids.WHATIF_RESET, size="sm", variant="default"),
     )
 
 
 def _middle() -> html.Div:
-    return html.Div(
-        [
-            html.Div(
-                figures(None, None),
-                id=ids.WHATIF_FIGURES,
-                className="ds-wif-figures",
-                role="status",
+    return ui.div(
+        "ds-wif-middle",
+        ui.div("ds-wif-figures", figures(None, None), id=ids.WHATIF_FIGURES, role="status"),
+        ui.div(
+            "ds-wif-stage",
+            html.Div(id=ids.WHATIF_CUTS, className="ds-wif-cuts"),
+            ui.div(
+                "ds-wif-canvas",
+                TopologyCanvas(
+                    id=ids.WHATIF_CANVAS,
+                    drawing=NOTHING,
+                    cuts=[],
+                    locked=True,
+                    toolbar=False,
+                    timeline=False,
+                    theme="auto",
+                    height="100%",
+                ),
             ),
-            html.Div(
-                [
-                    html.Div(id=ids.WHATIF_CUTS, className="ds-wif-cuts"),
-                    html.Div(
-                        TopologyCanvas(
-                            id=ids.WHATIF_CANVAS,
-                            drawing=NOTHING,
-                            cuts=[],
-                            locked=True,
-                            toolbar=False,
-                            timeline=False,
-                            theme="auto",
-                            height="100%",
-                        ),
-                        className="ds-wif-canvas",
-                    ),
-                ],
-                className="ds-wif-stage",
-            ),
-        ],
-        className="ds-wif-middle",
+        ),
     )
 
 
 def _right() -> html.Div:
     """Return the questions at the right, one kind at a time."""
-    return html.Div(
-        [
-            dmc.SegmentedControl(
-                id=ids.WHATIF_TAB,
-                data=[
-                    {"value": "limits", "label": "What limits"},
-                    {"value": "budget", "label": "What to buy"},
-                    {"value": "failing", "label": "Failures"},
-                ],
-                value="limits",
-                size="xs",
-                fullWidth=True,
-                className="ds-wif-tabs",
-                **attributes(aria_label="What is asked of the cluster as the sliders stand"),
-            ),
-            html.Div(
-                [
-                    html.Div(limits_card(), className="ds-wif-tab", **attributes(data_of="limits")),
-                    html.Div(budget_card(), className="ds-wif-tab", **attributes(data_of="budget")),
-                    html.Div(
-                        failure_cards(), className="ds-wif-tab", **attributes(data_of="failing")
-                    ),
-                ],
-                id=ids.WHATIF_RIGHT,
-                className="ds-wif-cards",
-                tabIndex=0,
-                role="region",
-                **attributes(aria_label="Answers", data_tab="limits"),
-            ),
-        ],
-        className="ds-wif-right",
+    return ui.div(
+        "ds-wif-right",
+        ui.segments(
+            ids.WHATIF_TAB,
+            "Studies of the cluster as the sliders stand",
+            {"limits": "What limits", "budget": "What to buy", "failing": "Failures"},
+            fullWidth=True,
+            className="ds-wif-tabs",
+        ),
+        ui.div(
+            "ds-wif-cards",
+            ui.div("ds-wif-tab", limits_card(), data_of="limits"),
+            ui.div("ds-wif-tab", budget_card(), data_of="budget"),
+            ui.div("ds-wif-tab", failure_cards(), data_of="failing"),
+            id=ids.WHATIF_RIGHT,
+            tabIndex=0,
+            role="region",
+            aria_label="Answers",
+            data_tab="limits",
+        ),
     )
 
 
-TODAY = {
-    "drawing": State(ids.CANVAS, "drawing"),
-    "request": State(ids.REQUEST, "data"),
-    "before": State(ids.WHATIF_TODAY, "data"),
-}
+TODAY = {**states("drawing", "request"), "before": State(ids.WHATIF_TODAY, "data")}
 """What the sliders start from: what is drawn and asked, and what is known of it."""
 
 MOST_WORDS = 4
@@ -347,32 +298,20 @@ MOST_WORDS = 4
 
 def limits_card() -> html.Section:
     """Return the card before anything is known."""
-    return html.Section(
-        [
-            heading("What limits this cluster"),
-            html.Div(limits(None, marks={}, chosen=()), id=ids.WHATIF_LIMITS, role="status"),
-            html.Div(
-                [
-                    html.Div(
-                        "Best rate over the bandwidth of a class, all else as the sliders stand",
-                        className="ds-note",
-                    ),
-                    dcc.Graph(
-                        id=ids.WHATIF_PLOT,
-                        config=CONFIG,
-                        responsive=True,
-                        style={"height": 210},
-                        className="ds-wif-plot",
-                    ),
-                    html.Div(id=ids.WHATIF_PLOT_NOTE, className="ds-note"),
-                ],
-                id=ids.WHATIF_PLOT_BOX,
-                hidden=True,
-                className="ds-wif-curve",
+    return ui.headed(
+        "What limits this cluster",
+        html.Div(limits(None, marks={}, chosen=()), id=ids.WHATIF_LIMITS, role="status"),
+        ui.div(
+            "ds-wif-curve",
+            ui.div(
+                "ds-note", "Best rate over the bandwidth of a class, all else as the sliders stand"
             ),
-        ],
+            ui.graph(ids.WHATIF_PLOT, style={"height": 210}, className="ds-wif-plot"),
+            html.Div(id=ids.WHATIF_PLOT_NOTE, className="ds-note"),
+            id=ids.WHATIF_PLOT_BOX,
+            hidden=True,
+        ),
         className="ds-wif-card",
-        **attributes(aria_label="What limits this cluster"),
     )
 
 
@@ -395,33 +334,17 @@ def limits(found: Json | None, *, marks: Mapping[str, int], chosen: Sequence[str
     if found.get("trouble"):
         return html.P(found["trouble"], className="ds-quiet")
     said = [html.P(each) for each in found["words"]]
-    more = (
-        [html.Details([html.Summary("More"), *said[MOST_WORDS:]], className="ds-fold")]
-        if len(said) > MOST_WORDS
-        else []
-    )
+    more = [ui.fold("More", *said[MOST_WORDS:])] if len(said) > MOST_WORDS else []
     return [
-        html.Div([*said[:MOST_WORDS], *more], className="ds-wif-said"),
-        html.Table(
+        ui.div("ds-wif-said", *said[:MOST_WORDS], *more),
+        ui.table(
+            "Classes of links, what gives most first",
+            "ds-wif-table",
+            ["Curve", "1 % more gives", "1 % less costs"],
             [
-                html.Caption("Classes of links, what gives most first", className="ds-unseen"),
-                html.Thead(
-                    html.Tr(
-                        [
-                            html.Th("Curve", scope="col"),
-                            html.Th("1 % more gives", scope="col"),
-                            html.Th("1 % less costs", scope="col"),
-                        ]
-                    )
-                ),
-                html.Tbody(
-                    [
-                        _class_row(each, marks.get(each["key"], 0), each["key"] in chosen)
-                        for each in found["rows"]
-                    ]
-                ),
+                _class_row(each, marks.get(each["key"], 0), each["key"] in chosen)
+                for each in found["rows"]
             ],
-            className="ds-wif-table",
         ),
     ]
 
@@ -430,23 +353,22 @@ def _class_row(row: Json, mark: int, shown: bool) -> html.Tr:
     light, dark = (
         LOOKS[scheme].lines[mark % len(LOOKS[scheme].lines)] for scheme in ("light", "dark")
     )
-    button = html.Button(
+    draws = ui.press(
         [
             html.I(
                 style={"--light": light, "--dark": dark},
                 className="ds-wif-dot",
-                **attributes(aria_hidden="true"),
+                **ui.attributes(aria_hidden="true"),
             ),
             html.Span(row["words"]),
         ],
-        id={"whatif-class": row["key"]},
-        type="button",
-        className="ds-wif-class",
+        {"whatif-class": row["key"]},
+        "ds-wif-class",
         title="Draw the curve of this class, or take it away",
-        **attributes(aria_pressed=str(shown).lower()),
+        aria_pressed=shown,
     )
     return html.Tr(
-        [html.Th(button, scope="row"), _class_effect(row["more"]), _class_effect(row["less"])]
+        [html.Th(draws, scope="row"), _class_effect(row["more"]), _class_effect(row["less"])]
     )
 
 
@@ -469,7 +391,6 @@ def register(app: Dash) -> None:
         Output(ids.WHATIF_CHOSEN, "data"),
         Input({"whatif-class": ALL}, "n_clicks"),
         State({"whatif-class": ALL}, "aria-pressed"),
-        prevent_initial_call=True,
     )
 
 
@@ -477,11 +398,7 @@ def _on_limits(app: Dash) -> None:
     newest = Newest()
 
     # Nothing that has the answer among its inputs may wait for it, as with the figures.
-    @app.callback(
-        inputs={"settled": Input(ids.WHATIF_SETTLED, "data")},
-        state={**TODAY},
-        prevent_initial_call=True,
-    )
+    @app.callback(inputs={"settled": Input(ids.WHATIF_SETTLED, "data")}, state={**TODAY})
     def on_settled(settled: dict[str, Any] | None, **today: Any) -> None:
         newer = newest.ask(settled, visitor=visitor()) if settled else None
         stands = _stands(settled, **today)
@@ -509,7 +426,6 @@ def _curves(app: Dash) -> None:
             "scheme": Input(ids.SCHEME_NOW, "data"),
         },
         state={"settled": State(ids.WHATIF_SETTLED, "data"), **TODAY},
-        prevent_initial_call=True,
     )
     def on_limited(
         told: Any, chosen: list[str] | None, scheme: str | None, **stood: Any

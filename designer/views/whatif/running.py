@@ -4,16 +4,12 @@ As with solves (`designer.jobs`) each runs in a process that is ended when it is
 or its page is gone, and tells what it finds as soon as it is there.
 """
 
-from __future__ import annotations
-
-import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from ccl.errors import SolveError
-from designer.jobs import ABANDONED, JobRegistry, Limits
+from designer.jobs import JobRegistry, Limits, Watched
 from formulations import Child
 
 MODULE = "designer.views.whatif.worker"
@@ -22,16 +18,6 @@ MOST_STORED = 12
 """Finished ones of all pages that can still be looked at."""
 
 Json = dict[str, Any]
-
-
-class Job(Protocol):
-    """A running study."""
-
-    def __iter__(self) -> Iterator[Json]:
-        """Read what it finds as it comes."""
-
-    def cancel(self) -> None:
-        """End it now."""
 
 
 class StudyJob:
@@ -84,7 +70,7 @@ class Found:
     events
         As `designer.views.whatif.worker.study` tells them.
     question
-        What was asked, as the page keeps it.
+        The request, as the page keeps it.
     running, cancelled
         Whether it goes on, and whether the user ended it.
     waiting
@@ -101,7 +87,7 @@ class Found:
     seconds: float
 
     def last(self, name: str) -> Any:
-        """Return what was told last under a name, or None."""
+        """Return what was reported last under a name, or None."""
         return next((each[name] for each in reversed(self.events) if name in each), None)
 
     @property
@@ -112,65 +98,29 @@ class Found:
 
 
 @dataclass
-class _Watch:
+class _Watch(Watched):
     """One study with what it has said so far."""
 
-    starts: Callable[[], Job]
-    question: Any
-    job: Job | None = None
     events: list[Json] = field(default_factory=list)
-    begin: float = field(default_factory=time.monotonic)
-    end: float | None = None
-    cancelled: bool = False
-    seen: float = field(default_factory=time.monotonic)
-    outcome: Future[None] = field(default_factory=Future)
 
-    def go(self) -> None:
-        """Begin it; it is its turn."""
-        self.job = self.starts()
-        self.begin = time.monotonic()
-
-    def follow(self) -> None:
-        """Read what it finds until it ends; run by a thread of its own."""
-        assert self.job is not None
-        try:
-            self.events.extend(self.job)
-        finally:
-            self.end = time.monotonic()
-
-    def stop(self) -> None:
-        """End it now; what there is stays."""
-        self.cancelled = True
-        self.end = time.monotonic()
-        if self.job is not None:
-            self.job.cancel()
+    def take(self, said: Json) -> None:
+        """Keep what it has found."""
+        self.events.append(said)
 
 
 class Studies(JobRegistry[_Watch]):
     """The studies of all pages of one application, by key.
 
-    Parameters
-    ----------
-    start
-        Makes a job of a request, with the bytes that it may take.
-    limits
-        How many run and wait, and the memory that each may take.
-    abandoned
-        Seconds without a question after which one is ended.
+    `start` makes a job of a request, with the bytes that it may take.
     """
 
+    what = "study"
+    stored = MOST_STORED
+
     def __init__(
-        self,
-        start: Callable[[Mapping[str, Any], float | None], Job] = StudyJob,
-        limits: Limits | None = None,
-        *,
-        abandoned: float = ABANDONED,
+        self, start: Callable[..., Any] = StudyJob, limits: Limits | None = None, **how: float
     ) -> None:
-        self.limits = limits or Limits()
-        super().__init__(
-            "study", most=self.limits.comparisons, waiting=self.limits.waiting, abandoned=abandoned
-        )
-        self._start = start
+        super().__init__(start, limits, **how)
 
     def start(self, request: Mapping[str, Any], *, question: Any, owner: str = "") -> str:
         """Begin a study, or let it wait for its turn, and return its key.
@@ -189,11 +139,9 @@ class Studies(JobRegistry[_Watch]):
         ProblemError
             If as many wait as may.
         """
-
-        def begin() -> Job:
-            return self._start(request, self.limits.memory_each())
-
-        return self._add(_Watch(begin, question), owner)
+        return self._add(
+            _Watch(lambda: self._start(request, self.limits.memory_each()), question), owner
+        )
 
     def found(self, key: str | None) -> Found | None:
         """Return what a study has found so far, or None if there is none with this key.
@@ -206,32 +154,16 @@ class Studies(JobRegistry[_Watch]):
         watch = self._watches.get(key or "")
         if watch is None:
             return None
-        watch.seen = time.monotonic()
-        done = watch.outcome.done()
-        if done and not watch.cancelled:
-            try:
-                watch.outcome.result()
-            except Exception:
-                self._watches.pop(key or "", None)
-                raise
+        try:
+            running = watch.ask()
+        except Exception:
+            self._drop(key or "")
+            raise
         return Found(
             tuple(watch.events),
             watch.question,
-            running=not done,
+            running=running,
             cancelled=watch.cancelled,
             waiting=self._place(key or ""),
-            seconds=(watch.end or time.monotonic()) - watch.begin,
+            seconds=watch.seconds,
         )
-
-    def sweep(self) -> None:
-        """End what runs and nobody asks about, and forget the oldest of what has ended."""
-        now = time.monotonic()
-        ended = []
-        for key, watch in list(self._watches.items()):
-            if watch.outcome.done():
-                ended.append((watch.seen, key))
-            elif now - watch.seen > self._abandoned:
-                self.cancel(key)
-        with self._lock:
-            for _, key in sorted(ended)[:-MOST_STORED]:
-                self._watches.pop(key, None)

@@ -3,8 +3,6 @@
 The cluster of one row of what may fail or lag, made again from the row.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,11 +16,9 @@ from ccl.serialization.topoloom import problem_to_json, topology_from_json
 from ccl.topology import Topology
 from designer.server.sessions import key_of, sealed, visitor
 from designer.session import topology_of
-from designer.shell import ids
+from designer.shell import ids, ui
 from designer.shell import request as commands
-from designer.shell.markup import note
 from designer.shell.request import callback
-from designer.views.solve.results import banner
 from designer.views.whatif import answering, budget_card
 from designer.views.whatif.answering import requested
 from designer.views.whatif.budget_card import STUDIES, part
@@ -77,11 +73,17 @@ def register(app: Dash, studies: Studies) -> None:
     _pick(app, studies)
     _budget(app, studies)
     app.clientside_callback(
-        "(value) => value", Output(ids.WHATIF_RIGHT, "data-tab"), Input(ids.WHATIF_TAB, "value")
+        "(value) => value",
+        Output(ids.WHATIF_RIGHT, "data-tab"),
+        Input(ids.WHATIF_TAB, "value"),
+        prevent_initial_call=False,
     )
     for slider in (ids.WHATIF_LAG_ALPHA, ids.WHATIF_LAG_BETA):
         app.clientside_callback(
-            "(value) => `${value}×`", Output(f"{slider}-words", "children"), Input(slider, "value")
+            "(value) => `${value}×`",
+            Output(f"{slider}-words", "children"),
+            Input(slider, "value"),
+            prevent_initial_call=False,
         )
 
 
@@ -108,7 +110,6 @@ def _start(app: Dash, studies: Studies) -> None:
             output={"job": Output(part(kind, "job"), "data"), "notes": commands.notes()},
             inputs={"clicks": Input(part(kind, "run"), "n_clicks")},
             state={**stands, **own},
-            prevent_initial_call=True,
         )
         def on_run(study: str = kind, own: Json = own, **given: Any) -> Json:
             asks = {name: given[name] for name in own}
@@ -122,7 +123,7 @@ def _begun(studies: Studies, study: str, stands: Json, asks: Json) -> Json:
     """Begin a study of the cluster as the sliders stand; return its key, or why there is none."""
     question, drawing, request, before = stands.values()
     if not question or not before or not drawing:
-        return {"notes": note("open a cluster with two GPUs first")}
+        return {"notes": ui.note("open a cluster with two GPUs first")}
     values = question["values"]
     try:
         found = answering.standing(drawing, request, before, values)
@@ -137,7 +138,7 @@ def _begun(studies: Studies, study: str, stands: Json, asks: Json) -> Json:
         kept = {"values": values, "drawing": drawing, "before": before, "asks": asks}
         key = studies.start(told, question=kept, owner=visitor())
     except CclError as error:
-        return {"notes": note(str(error), title="Cannot begin")}
+        return {"notes": ui.note(str(error), title="Cannot begin")}
     return {"job": {"key": sealed(key), "signature": before["signature"], "values": values}}
 
 
@@ -167,11 +168,10 @@ def _target(words: str | None) -> str | float:
 
 
 def _watch(app: Dash, studies: Studies, study: str) -> None:
-    app.clientside_callback(
-        "(n, busy) => busy ? window.dash_clientside.no_update : n",
-        Output(part(study, "beat"), "data"),
-        Input(part(study, "tick"), "n_intervals"),
-        State(part(study, "busy"), "data"),
+    tick, busy, beat = (part(study, each) for each in ("tick", "busy", "beat"))
+    commands.beats(app, tick, busy=busy, beat=beat)
+    commands.stops(
+        app, lambda job: studies.cancel(key_of(job)), part(study, "job"), part(study, "stop")
     )
     app.clientside_callback(
         ClientsideFunction("whatif", "running"),
@@ -180,6 +180,7 @@ def _watch(app: Dash, studies: Studies, study: str) -> None:
         Output(part(study, "tick"), "disabled"),
         Input(part(study, "job"), "data"),
         Input(part(study, "seen"), "data"),
+        prevent_initial_call=False,
     )
 
     app.clientside_callback(
@@ -188,18 +189,8 @@ def _watch(app: Dash, studies: Studies, study: str) -> None:
         Input(ids.WHATIF_REQUEST, "data"),
         Input(ids.WHATIF_TODAY, "data"),
         Input(part(study, "job"), "data"),
+        prevent_initial_call=False,
     )
-
-    @app.callback(
-        Output(part(study, "stop"), "n_clicks"),
-        Input(part(study, "stop"), "n_clicks"),
-        State(part(study, "job"), "data"),
-        prevent_initial_call=True,
-    )
-    def on_stop(clicks: int | None, job: Json | None) -> Any:
-        if clicks and job:
-            studies.cancel(key_of(job))
-        return no_update
 
     @app.callback(
         Output(part(study, "status"), "children"),
@@ -208,7 +199,6 @@ def _watch(app: Dash, studies: Studies, study: str) -> None:
         State(part(study, "job"), "data"),
         State(part(study, "seen"), "data"),
         running=[(Output(part(study, "busy"), "data"), True, False)],
-        prevent_initial_call=True,
     )
     def on_beat(_n: Any, job: Json | None, seen: Json | None) -> Any:
         if not job:
@@ -216,7 +206,7 @@ def _watch(app: Dash, studies: Studies, study: str) -> None:
         try:
             found = studies.found(key_of(job))
         except CclError as error:
-            told = banner("warning", "bad", text.sentence(str(error)))
+            told = ui.banner("warning", "bad", text.sentence(str(error)))
             return told, {"key": job["key"], "turn": -1, "running": False}
         if found is None:
             return None, {"key": job["key"], "turn": -1, "running": False}
@@ -238,7 +228,6 @@ def _losses(app: Dash, studies: Studies, study: str) -> None:
         Input(part(study, "seen"), "data"),
         Input(ids.WHATIF_PICKED, "data"),
         State(part(study, "job"), "data"),
-        prevent_initial_call=True,
     )
     def on_seen(_seen: Any, picked: Json | None, job: Json | None) -> Any:
         row = picked["row"] if picked and picked["study"] == study else ""
@@ -253,7 +242,6 @@ def _pick(app: Dash, studies: Studies) -> None:
         Output(ids.WHATIF_PICKED, "data"),
         Input(ids.WHATIF_REQUEST, "data"),
         State(ids.WHATIF_PICKED, "data"),
-        prevent_initial_call=True,
     )
 
     @app.callback(
@@ -264,7 +252,6 @@ def _pick(app: Dash, studies: Studies) -> None:
             "now": State(ids.WHATIF_NOW, "data"),
             **jobs,
         },
-        prevent_initial_call=True,
     )
     def on_pick(clicks: list[int | None], picked: Any, now: Any, **known: Any) -> Any:
         if not any(clicks) or not ctx.triggered_id or not ctx.triggered[0]["value"]:
@@ -282,14 +269,9 @@ def _pick(app: Dash, studies: Studies) -> None:
 
     @callback(
         app,
-        output={
-            "drawing": Output(ids.CANVAS, "drawing", allow_duplicate=True),
-            "view": Output(ids.VIEW, "value", allow_duplicate=True),
-            "notes": commands.notes(),
-        },
+        output=commands.changes("drawing", "view", "notes"),
         inputs={"clicks": Input({"whatif-open": ALL, "of": ALL}, "n_clicks")},
         state=jobs,
-        prevent_initial_call=True,
     )
     def on_open(clicks: list[int | None], **known: Any) -> Json:
         if not any(clicks) or not ctx.triggered_id or not ctx.triggered[0]["value"]:
@@ -297,14 +279,14 @@ def _pick(app: Dash, studies: Studies) -> None:
         study, name = ctx.triggered_id["of"], ctx.triggered_id["whatif-open"]
         row, found = _row(studies, known, study, name), _found(studies, known[study])
         if row is None or found is None:
-            return {"notes": note(GONE)}
+            return {"notes": ui.note(GONE)}
         kept = found.question
         try:
             stands = answering.standing(kept["drawing"], None, kept["before"], kept["values"])
             left = degraded(stands.topology, row, **kept["asks"])
         except CclError as error:
-            return {"notes": note(str(error))}
-        said = note(
+            return {"notes": ui.note(str(error))}
+        said = ui.note(
             f"without {row['words']}" if study == "failures" else f"slow: {row['words']}",
             "good",
             title="Opened; Ctrl+Z brings the whole cluster back",
@@ -326,7 +308,6 @@ def _budget(app: Dash, studies: Studies) -> None:
         Output(ids.WHATIF_COSTS, "children"),
         Input(ids.WHATIF_TODAY, "data"),
         State(ids.CANVAS, "drawing"),
-        prevent_initial_call=True,
     )
     def on_today(before: Json | None, drawing: Any) -> Any:
         if not before or not drawing or not drawing["topology"]["links"]:
@@ -346,7 +327,6 @@ def _budget(app: Dash, studies: Studies) -> None:
             "scheme": Input(ids.SCHEME_NOW, "data"),
         },
         state={"known": job},
-        prevent_initial_call=True,
     )
     def on_seen(scheme: str | None, known: Json | None, **_: Any) -> Json:
         found = _found(studies, known)
@@ -370,7 +350,6 @@ def _budget(app: Dash, studies: Studies) -> None:
         Input({"whatif-buy": ALL}, "n_clicks"),
         job,
         State(ids.CANVAS, "drawing"),
-        prevent_initial_call=True,
     )
     def on_buy(clicks: list[int | None], known: Json | None, drawing: Any) -> tuple[Any, Any]:
         if not any(clicks) or not ctx.triggered[0]["value"]:
@@ -378,7 +357,7 @@ def _budget(app: Dash, studies: Studies) -> None:
         found = _found(studies, known)
         upgrade = None if found is None else found.last("upgrade")
         if upgrade is None:
-            return no_update, note(GONE)
+            return no_update, ui.note(GONE)
         topology = topology_from_json(upgrade["topology"])
-        said = note("the drawing has the upgrade; Ctrl+Z on the canvas takes it back", "good")
+        said = ui.note("the drawing has the upgrade; Ctrl+Z on the canvas takes it back", "good")
         return answering.redrawn(drawing, topology), said

@@ -1,11 +1,9 @@
 """``python -m designer.views.whatif.worker``: one study in a process of its own, told line by line.
 
 It reads one request and writes what it finds as soon as it is there; ``error`` is a sentence for
-the user, ``done`` is the last that is told. The process can be ended at any time, so nothing here
+the user, ``done`` is the last report. The process can be ended at any time, so nothing here
 has to ask whether it may go on.
 """
-
-from __future__ import annotations
 
 import json
 import signal

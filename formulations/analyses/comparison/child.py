@@ -17,12 +17,13 @@ import faulthandler
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
-from typing import IO, Any
+from typing import IO
 
+from ccl.bound import Bound
 from ccl.collective import CollectiveKind, make_collective
 from ccl.errors import CclError, ProblemError, SolveError
 from ccl.options import make_options
@@ -30,12 +31,15 @@ from ccl.problem import Problem
 from ccl.serialization.topoloom import bound_to_json, problem_from_json, result_to_json
 from ccl.topology import Topology, device, duplex
 from formulations.analyses.comparison.table import Comparison, Method, News, Question, Row, question
-from formulations.bounds import initial_bounds
+from formulations.bounds import initial_bounds, timed_bounds
 from formulations.core.preparing import wait
 from formulations.core.registry import formulation
 from formulations.core.run import Progress
-from formulations.jobs.child import PAUSE, until_abandoned
+from formulations.jobs.child import Speaker, error_event, until_abandoned
 from formulations.solving.api import Proofs, solved
+
+SECONDS = 2.0
+"""For the common bound's cuts in time, for each size."""
 
 WARM = 1e6
 """Bytes of what is solved before the first row of a method."""
@@ -83,7 +87,7 @@ def compare(
     """
     request = question(problem, formulations, sizes=sizes, time_limit=time_limit)
     proofs = [cache(partial(initial_bounds, each)) for each in request.problems]
-    bounds = tuple(each(quick=False, whole_chunks=False)[0] for each in proofs)
+    bounds = tuple(map(common_bound, request.problems, proofs))
     rows: list[Row] = []
     for which, place in request.cells:
         news = News(len(rows), len(request.cells), request.methods[which], request.sizes[place])
@@ -103,6 +107,13 @@ def compare(
         if progress is not None:
             progress(replace(news, done=len(rows), row=row))
     return Comparison(request.problem, request.methods, request.sizes, bounds, tuple(rows))
+
+
+def common_bound(problem: Problem, proofs: Proofs) -> Bound:
+    """Return the largest bound that holds for every plan of a problem."""
+    known = proofs(quick=False, whole_chunks=False)
+    timed = timed_bounds(problem, known=known, seconds=SECONDS)
+    return max((*timed, *known[:1]), key=lambda each: each.makespan)
 
 
 def warm_up(method: Method, kind: CollectiveKind) -> None:
@@ -174,7 +185,7 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     """Solve the cells that the one request in `requests` names; the body of the child process."""
     content = json.loads(requests.readline())
     threading.Thread(target=until_abandoned, args=(requests,), daemon=True).start()
-    speak = Speaker(answers)
+    speak = CellSpeaker(answers)
     request = Question(
         problem_from_json(content["problem"]),
         tuple(Method(*each) for each in content["methods"]),
@@ -184,10 +195,10 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     proofs: list[Proofs] = [cache(partial(initial_bounds, each)) for each in request.problems]
     try:
         for place in content["bounds"]:
-            bound = proofs[place](quick=False, whole_chunks=False)[0]
+            bound = common_bound(request.problems[place], proofs[place])
             speak.line({"event": "bound", "size": place, "bound": bound_to_json(bound)})
     except CclError as error:
-        speak.line({"event": "error", "kind": type(error).__name__, "message": str(error)})
+        speak.line(error_event(error))
         return
     # No cell's time, and nobody's patience, goes into compiling.
     wait()
@@ -212,7 +223,7 @@ def _watched(seconds: float | None) -> Iterator[None]:
     faulthandler.cancel_dump_traceback_later()
 
 
-def _solve(request: Question, cell: int, *, proofs: list[Proofs], speak: Speaker) -> None:
+def _solve(request: Question, cell: int, *, proofs: list[Proofs], speak: CellSpeaker) -> None:
     """Solve one cell and report its row."""
     which, place = request.cells[cell]
     row = row_of(
@@ -227,12 +238,10 @@ def _solve(request: Question, cell: int, *, proofs: list[Proofs], speak: Speaker
     speak.line({"event": "row", "result": result, "why_not": row.why_not})
 
 
-class Speaker:
-    """Writes lines, not too many of those that carry no plan or one that is not the last."""
+class CellSpeaker(Speaker):
+    """Reports cells, and once a second at most a plan that is not the last."""
 
-    def __init__(self, answers: IO[bytes]) -> None:
-        self.answers = answers
-        self.last, self.plan, self.said = 0.0, 0.0, ""
+    plan = 0.0
 
     def begin(self, cell: int) -> None:
         """Report that a cell begins."""
@@ -243,23 +252,6 @@ class Speaker:
         """Report how the running cell stands."""
         now = time.monotonic()
         kept = news.result if now - self.plan >= PLANS else None
-        if kept is None and now - self.last < PAUSE and news.message == self.said:
-            return
-        self.last, self.said = now, news.message
         if kept is not None:
             self.plan = now
-        self.line(
-            {
-                "event": "progress",
-                "seconds": news.seconds,
-                "incumbent": news.incumbent,
-                "bound": news.bound,
-                "message": news.message,
-                "result": None if kept is None else result_to_json(kept),
-            }
-        )
-
-    def line(self, event: Mapping[str, Any]) -> None:
-        """Write one line."""
-        self.answers.write(json.dumps(event).encode() + b"\n")
-        self.answers.flush()
+        self.report(news, None if kept is None else result_to_json(kept))

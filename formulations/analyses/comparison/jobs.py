@@ -18,34 +18,15 @@ from typing import Any, Literal
 
 import msgspec
 
-import ccl.errors
 from ccl.bound import Bound
 from ccl.errors import CclError, FormatError, SolveError
 from ccl.problem import Problem
 from ccl.result import PROOF_TOLERANCE, Result, Stop
-from ccl.serialization import wire
-from ccl.serialization.topoloom import (
-    bound_of,
-    bound_to_json,
-    problem_of,
-    problem_to_json,
-    result_from_json,
-    result_to_json,
-    shaped,
-    witness_devices,
-)
-from formulations.analyses.comparison.table import (
-    Comparison,
-    Method,
-    News,
-    Question,
-    Row,
-    question,
-    sharing,
-)
+from ccl.serialization import topoloom, wire
+from formulations.analyses.comparison import table
 from formulations.core.run import Progress
-from formulations.jobs.child import Child, checked, patience
-from formulations.jobs.solve_job import PROCESS
+from formulations.jobs.child import Child, checked, error_in, patience
+from formulations.jobs.solve_job import PROCESS, progress_in
 
 ENDED = "Timeout ("
 """What Python writes when its watchdog ends the process."""
@@ -53,7 +34,7 @@ ENDED = "Timeout ("
 
 def start_comparison(
     problem: Problem,
-    formulations: Iterable[str | Method] | None = None,
+    formulations: Iterable[str | table.Method] | None = None,
     *,
     sizes: Iterable[float] | None = None,
     time_limit: float | None = None,
@@ -73,7 +54,7 @@ def start_comparison(
     ProblemError
         If a formulation or an option does not exist or nothing is to be compared.
     """
-    request = question(problem, formulations, sizes=sizes, time_limit=time_limit)
+    request = table.question(problem, formulations, sizes=sizes, time_limit=time_limit)
     return ComparisonJob(request, patience=patience(time_limit), memory=checked(memory))
 
 
@@ -91,12 +72,12 @@ class ComparisonJob:
     """
 
     def __init__(
-        self, request: Question, *, patience: float | None = None, memory: float | None = None
+        self, request: table.Question, *, patience: float | None = None, memory: float | None = None
     ) -> None:
         self.request = request
         self.patience = patience
         self.memory = memory
-        self.rows: list[Row] = []
+        self.rows: list[table.Row] = []
         """Those that are there, in the order of cells."""
         self.cancelled = False
         self._bounds: list[Bound] = []
@@ -116,7 +97,7 @@ class ComparisonJob:
         """Number of the solver's process."""
         return self._child.pid
 
-    def __iter__(self) -> Iterator[News]:
+    def __iter__(self) -> Iterator[table.News]:
         """Yield news until every cell has its row or the comparison is cancelled.
 
         Raises
@@ -131,14 +112,14 @@ class ComparisonJob:
                     yield news
             yield from self._ended()
 
-    def comparison(self) -> Comparison:
+    def comparison(self) -> table.Comparison:
         """Return what there is: rows that are missing were not reached."""
         bounds, request = tuple(self._bounds), self.request
-        return Comparison(
+        return table.Comparison(
             request.problem, request.methods, request.sizes[: len(bounds)], bounds, tuple(self.rows)
         )
 
-    def result(self) -> Comparison:
+    def result(self) -> table.Comparison:
         """Wait for the end and return the comparison; errors as iterating.
 
         Whoever interrupts it ends the process as well.
@@ -167,7 +148,7 @@ class ComparisonJob:
         request, child = self.request, Child("formulations.analyses.comparison", memory=self.memory)
         child.ask(
             {
-                "problem": problem_to_json(request.problem),
+                "problem": topoloom.problem_to_json(request.problem),
                 "methods": [[each.formulation, dict(each.options)] for each in request.methods],
                 "sizes": request.sizes,
                 "time_limit": request.time_limit,
@@ -178,18 +159,18 @@ class ComparisonJob:
         )
         return child
 
-    def _read(self, event: Mapping[str, Any]) -> News | None:
+    def _read(self, event: Mapping[str, Any]) -> table.News | None:
         what = event["event"]
         if what == "error":
             self._failed = True
             self._child.kill()
             self._child.close()
-            raise getattr(ccl.errors, event["kind"], SolveError)(event["message"])
+            raise error_in(event)
         if what == "bound":
             size = self.request.sizes[event["size"]]
-            told = shaped(event["bound"], wire.BoundJson, "bound")
-            self._bounds.append(bound_of(told))
-            return News(0, len(self.request.cells), None, size)
+            told = topoloom.shaped(event["bound"], wire.BoundJson, "bound")
+            self._bounds.append(topoloom.bound_of(told))
+            return table.News(0, len(self.request.cells), None, size)
         if what == "begin":
             self._now, self._best = event["cell"], None
             return self._news()
@@ -197,11 +178,7 @@ class ComparisonJob:
         if what == "row":
             return self._add(result, unread or event["why_not"])
         self._best = result or self._best
-        return self._news(
-            progress=Progress(
-                event["seconds"], event["incumbent"], event["bound"], event["message"], result
-            )
-        )
+        return self._news(progress=progress_in(event, result))
 
     def _own(self, value: Any) -> tuple[Result | None, str]:
         """Return a result, verified here too, with the problem that all of its size share.
@@ -214,26 +191,26 @@ class ComparisonJob:
         if value is None:
             return None, ""
         try:
-            return sharing(result_from_json(value), self.request.problems[place]), ""
+            return table.sharing(topoloom.result_from_json(value), self.request.problems[place]), ""
         except CclError as error:
             return None, f"its result is not one: {error}"
 
-    def _add(self, result: Result | None, why_not: str) -> News:
+    def _add(self, result: Result | None, why_not: str) -> table.News:
         assert self._now is not None
         which, place = self.request.cells[self._now]
-        row = Row(self.request.methods[which], self.request.sizes[place], result, why_not)
+        row = table.Row(self.request.methods[which], self.request.sizes[place], result, why_not)
         self.rows.append(row)
         news = self._news(row=row)
         self._now = self._best = None
         return news
 
-    def _news(self, progress: Progress | None = None, row: Row | None = None) -> News:
+    def _news(self, progress: Progress | None = None, row: table.Row | None = None) -> table.News:
         assert self._now is not None
         which, place = self.request.cells[self._now]
         method, size = self.request.methods[which], self.request.sizes[place]
-        return News(len(self.rows), len(self.request.cells), method, size, progress, row)
+        return table.News(len(self.rows), len(self.request.cells), method, size, progress, row)
 
-    def _ended(self) -> Iterator[News]:
+    def _ended(self) -> Iterator[table.News]:
         """Give the cell in which the process ended its row, and go on with those after it."""
         why, starved = self._child.last_words(PROCESS), self._child.starved
         late = any(line.startswith(ENDED) for line in self._child.errors())
@@ -262,7 +239,7 @@ class ComparisonJob:
             if not self.cancelled and len(self.rows) < len(self.request.cells):
                 self._child = self._started()
 
-    def _overran(self) -> News:
+    def _overran(self) -> table.News:
         """Return the row of a solver that did not stop: its best plan, if it reported one."""
         if self._best is not None:
             return self._add(replace(self._best, stop=Stop.TIME_LIMIT), "")
@@ -302,18 +279,18 @@ class _ComparisonJson(msgspec.Struct, forbid_unknown_fields=True):
     rows: list[_RowJson]
 
 
-def comparison_to_json(comparison: Comparison) -> dict[str, Any]:
+def comparison_to_json(comparison: table.Comparison) -> dict[str, Any]:
     """Return a comparison as plain JSON values."""
     places = {str(each): place for place, each in enumerate(comparison.methods)}
     return {
         "format": FORMAT,
-        "problem": problem_to_json(comparison.problem),
+        "problem": topoloom.problem_to_json(comparison.problem),
         "methods": [
             {"formulation": each.formulation, "options": dict(each.options)}
             for each in comparison.methods
         ],
         "sizes": list(comparison.sizes),
-        "bounds": [bound_to_json(each) for each in comparison.bounds],
+        "bounds": [topoloom.bound_to_json(each) for each in comparison.bounds],
         "rows": [
             {
                 "method": places[str(each.method)],
@@ -327,7 +304,7 @@ def comparison_to_json(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def comparison_from_json(value: Any) -> Comparison:
+def comparison_from_json(value: Any) -> table.Comparison:
     """Read a comparison; each plan is verified and replayed again.
 
     Raises
@@ -339,8 +316,8 @@ def comparison_from_json(value: Any) -> Comparison:
     ScheduleError
         If a plan breaks a rule of its problem.
     """
-    shape = shaped(value, _ComparisonJson, "comparison")
-    methods = tuple(Method(each.formulation, each.options) for each in shape.methods)
+    shape = topoloom.shaped(value, _ComparisonJson, "comparison")
+    methods = tuple(table.Method(each.formulation, each.options) for each in shape.methods)
     sizes = tuple(shape.sizes)
     if sizes != tuple(sorted(set(sizes))) or not sizes or sizes[0] <= 0:
         raise FormatError(f"comparison, at sizes: {list(sizes)}; give positive ones, ascending")
@@ -348,8 +325,8 @@ def comparison_from_json(value: Any) -> Comparison:
         raise FormatError(
             f"comparison, at bounds: there are {len(shape.bounds)} for {len(sizes)} sizes"
         )
-    problems = Question(problem_of(shape.problem), methods, sizes).problems
-    bounds = tuple(bound_of(each) for each in shape.bounds)
+    problems = table.Question(topoloom.problem_of(shape.problem), methods, sizes).problems
+    bounds = tuple(topoloom.bound_of(each) for each in shape.bounds)
     for place, bound in enumerate(bounds):
         _check_names(place, bound, problems[place])
     rows = []
@@ -361,18 +338,18 @@ def comparison_from_json(value: Any) -> Comparison:
         result = _result(each.result, problems[each.size], parts=each.parts)
         if result is not None:
             _check_beaten(number, result, bounds[each.size])
-        rows.append(Row(methods[each.method], sizes[each.size], result, each.why_not))
-    return Comparison(problems[0], methods, sizes, bounds, tuple(rows))
+        rows.append(table.Row(methods[each.method], sizes[each.size], result, each.why_not))
+    return table.Comparison(problems[0], methods, sizes, bounds, tuple(rows))
 
 
-def _parts(row: Row, chunks: int) -> dict[str, int]:
+def _parts(row: table.Row, chunks: int) -> dict[str, int]:
     """Return into how many parts the chunks that were requested are cut, where they are."""
     many = 0 if row.result is None else len(row.result.problem.collective.chunks)
     return {"parts": many // chunks} if many > chunks else {}
 
 
 def _without_problem(result: Result) -> dict[str, Any]:
-    value = result_to_json(result)
+    value = topoloom.result_to_json(result)
     del value["problem"]
     return value
 
@@ -382,11 +359,13 @@ def _result(value: dict[str, Any] | None, problem: Problem, *, parts: int) -> Re
         return None
     if parts != 1:
         problem = replace(problem, collective=problem.collective.cut(parts))
-    return sharing(result_from_json({**value, "problem": problem_to_json(problem)}), problem)
+    return table.sharing(
+        topoloom.result_from_json({**value, "problem": topoloom.problem_to_json(problem)}), problem
+    )
 
 
 def _check_names(place: int, bound: Bound, problem: Problem) -> None:
-    for name in witness_devices(bound):
+    for name in topoloom.witness_devices(bound):
         if name not in problem.topology.index:
             raise FormatError(
                 f"comparison, at bounds[{place}]: its witness names {name!r}, which is not a "

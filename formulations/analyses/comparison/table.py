@@ -19,8 +19,6 @@ result at one of the two sizes.
 Which methods are compared at which sizes.
 """
 
-from __future__ import annotations
-
 import difflib
 import json
 import math
@@ -174,10 +172,8 @@ class Comparison:
 
     def row(self, method: Method | str, size: float) -> Row | None:
         """Return the row of a method at a size of `sizes`, None if it has no row."""
-        for each in self.rows:
-            if each.size == size and str(each.method) == str(method):
-                return each
-        return None
+        rows = (each for each in self.rows if each.size == size)
+        return next((each for each in rows if str(each.method) == str(method)), None)
 
     def at(self, size: float) -> tuple[Row, ...]:
         """Return the rows of a size: the fastest first, those without a result last."""
@@ -547,17 +543,8 @@ def checked_method(chosen: Formulation, values: Mapping[str, Any]) -> Method:
         made = make_options(chosen.options, values)
     except ProblemError as error:
         raise ProblemError(f"{chosen.name}: {error}") from None
-    chosen_values = {row.name: getattr(made, row.name) for row in rows}
-    return Method(
-        chosen.name,
-        plain(
-            {
-                row.name: chosen_values[row.name]
-                for row in rows
-                if chosen_values[row.name] != row.default
-            }
-        ),
-    )
+    given = ((row, getattr(made, row.name)) for row in rows)
+    return Method(chosen.name, plain({row.name: v for row, v in given if v != row.default}))
 
 
 def _unknown(chosen: Formulation, option: str, names: list[str]) -> str:

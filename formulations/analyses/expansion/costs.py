@@ -15,11 +15,8 @@ can be bought, in GB/s or as whole links, ``most`` the largest bandwidth that a 
 Links that no line fits are not for sale.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -27,7 +24,7 @@ import msgspec
 
 from ccl.errors import FormatError, ProblemError
 from ccl.serialization.text import describe_misfit, read_bytes, yaml_in
-from ccl.topology import KINDS, DeviceKind, Link, SharedLimit, Topology
+from ccl.topology import KINDS, Link, SharedLimit, Topology
 
 WholeLinks = Literal["link"]
 """A step of one more of the parallel links that a link stands for."""
@@ -35,8 +32,7 @@ WholeLinks = Literal["link"]
 Ends = tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Price:
+class Price(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What more bandwidth of some links costs.
 
     Parameters
@@ -63,7 +59,7 @@ class Price:
     bandwidth: float | None = None
     between: tuple[Ends, ...] = ()
     limits: tuple[str, ...] = ()
-    step: float | WholeLinks | None = None
+    step: float | str | None = None
     most: float | None = None
 
     def __post_init__(self) -> None:
@@ -105,8 +101,7 @@ class Price:
         return f"the price of {what}{at}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Costs:
+class Costs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What more bandwidth costs, and what devices do.
 
     Parameters
@@ -120,7 +115,7 @@ class Costs:
     """
 
     links: tuple[Price, ...]
-    devices: Mapping[DeviceKind, float] = field(default_factory=dict)
+    devices: Mapping[str, float] = msgspec.field(default_factory=dict)
     currency: str = ""
 
     def __post_init__(self) -> None:
@@ -185,22 +180,6 @@ EVEN = Costs(links=(Price(cost=1.0),), currency="GB/s")
 """Every GB/s more costs the same: what counts is how much bandwidth is added in all."""
 
 
-class _PriceShape(msgspec.Struct, forbid_unknown_fields=True):
-    cost: float
-    medium: str | None = None
-    bandwidth: float | None = None
-    between: tuple[Ends, ...] = ()
-    limits: tuple[str, ...] = ()
-    step: float | str | None = None
-    most: float | None = None
-
-
-class _Shape(msgspec.Struct, forbid_unknown_fields=True):
-    links: list[_PriceShape]
-    devices: dict[str, float] = msgspec.field(default_factory=dict)
-    currency: str = ""
-
-
 def read_costs(source: str | Path | Mapping[str, Any]) -> Costs:
     """Read costs from a YAML file, or from the plain values of one.
 
@@ -236,12 +215,6 @@ def costs_of(content: bytes, *, name: str = "costs") -> Costs:
 
 def _costs(value: Any, name: str) -> Costs:
     try:
-        shape = msgspec.convert(value, _Shape)
+        return msgspec.convert(value, Costs)
     except msgspec.ValidationError as error:
         raise FormatError(f"{name}, {describe_misfit(error)}") from None
-    prices = [msgspec.structs.asdict(each) for each in shape.links]
-    return Costs(
-        links=tuple(Price(**each) for each in prices),
-        devices={**shape.devices},  # type: ignore[dict-item]  # kinds are checked by `Costs`
-        currency=shape.currency,
-    )

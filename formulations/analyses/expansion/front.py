@@ -13,8 +13,6 @@ of anything faster, then for the fastest that costs no more; that is the next po
 by a share of `RISE` or less counts as equally fast.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Iterator, Sequence
@@ -175,9 +173,7 @@ def cost_front(
     deadline = math.inf if time_limit is None else time.perf_counter() + time_limit
     engines, offers, today = prepared(listed, costs, by=by)
     before = np.array([each.algbw for each in today])
-    search = Search(offers, engines, before, before * cost_weight, deadline)
-    for number, found in enumerate(today):
-        search.add(number, found)
+    search = Search(offers, engines, today, before, before * cost_weight, deadline)
     kind = kind_of(offers)
     exploration = _Exploration(search, least=1.0, most=most, points=points)
     exploration.run(kind)

@@ -3,8 +3,6 @@
 What an upgrade is: which links get how much more bandwidth, what it costs and what it gains.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Sequence
@@ -177,7 +175,7 @@ GRAIN = 10**6
 """Any other bandwidth that is bought is rounded up to whole parts of a GB/s this fine."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Goods:
     """A class of links, or of shared limits.
 
@@ -202,14 +200,14 @@ class Goods:
     """
 
     words: str
-    links: tuple[int, ...]
-    limits: tuple[int, ...]
+    links: tuple[int, ...] = ()
+    limits: tuple[int, ...] = ()
     count: int
     bandwidth: float
     price: float
     step: float | None
     most: float
-    whole: bool
+    whole: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -371,12 +369,11 @@ def _of_links(topology: Topology, price: Price, *, places: list[int]) -> Goods:
     first = topology.links[places[0]]
     widest = max(topology.links[i].bandwidth for i in places)
     count = len({frozenset(topology.links[i].ends) for i in places})
-    whole = price.step == "link"
-    step = first.bandwidth / first.count if price.step == "link" else price.step
+    whole = isinstance(price.step, str)
+    step = first.bandwidth / first.count if isinstance(price.step, str) else price.step
     return Goods(
         words=f"{first.medium or 'links'} at {first.bandwidth:g} GB/s",
         links=tuple(places),
-        limits=(),
         count=count,
         bandwidth=first.bandwidth,
         price=price.cost * count,
@@ -389,18 +386,16 @@ def _of_links(topology: Topology, price: Price, *, places: list[int]) -> Goods:
 def _of_limits(limits: Sequence[SharedLimit], price: Price, *, places: list[int]) -> Goods:
     first = limits[places[0]]
     step = price.step
-    assert step != "link", "a price of limits has none"
+    assert not isinstance(step, str), "a price of limits has none"
     others = f" and {len(places) - 1} alike" if len(places) > 1 else ""
     return Goods(
         words=f"limit {first.name}{others} at {first.bandwidth:g} GB/s",
-        links=(),
         limits=tuple(places),
         count=len(places),
         bandwidth=first.bandwidth,
         price=price.cost * len(places),
         step=step,
         most=_most(price, first.bandwidth),
-        whole=False,
     )
 
 

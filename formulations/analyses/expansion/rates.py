@@ -15,8 +15,6 @@ equality there. So algbw as a function of y is the least of finitely many cuts, 
 `formulations.analyses.expansion.upgrade` needs no more than these.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 
@@ -25,11 +23,10 @@ import numpy as np
 from ccl.bound import Cut
 from ccl.errors import LimitReached, ProblemError
 from ccl.problem import Problem
-from ccl.symmetry import automorphisms
 from formulations.analyses.best_rate import programmable
 from formulations.analyses.expansion.offers import Offers
 from formulations.engines import steady_state
-from formulations.engines.forestcoll.search import SYMMETRIC, cut_decides, network_of, rate_of
+from formulations.engines.forestcoll.search import cut_decides, network_of, rate_of, representatives
 from formulations.engines.tree_columns import task
 
 BYTES = 1e-3
@@ -89,9 +86,7 @@ class Rates(ABC):
 
     def __init__(self, problem: Problem, offers: Offers) -> None:
         self.problem, self.offers = problem, offers
-        topology = problem.topology
-        own = [each.bandwidth for each in topology.links]
-        self.bandwidth = np.array(own + [each.bandwidth for each in topology.limits], dtype=float)
+        self.bandwidth = steady_state.row_bandwidths(problem.topology)
         self.rows = offers.rows
         self._known: dict[bytes, Found] = {}
 
@@ -145,15 +140,7 @@ class CutRates(Rates):
         fine = WHOLE / max(int(network.weight.sum()), 1) / max(len(network.src), 1)
         self.parts = float(2 ** int(np.log2(min(fine, FINEST))))
         self.network = network
-        self.sinks = network.sinks
-        if len(self.sinks) >= SYMMETRIC:
-            group = automorphisms(
-                network.topology,
-                colours=network.weight.tolist(),
-                links=offers.labels.tolist(),
-                steady=True,
-            )
-            self.sinks = self.sinks[np.unique(group.orbits()[self.sinks], return_index=True)[1]]
+        self.sinks = representatives(network, offers.labels)
 
     def ask(self, extra: np.ndarray) -> Found:
         """Return the worst cuts."""

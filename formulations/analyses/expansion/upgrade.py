@@ -26,8 +26,6 @@ programs, 1960; Benders, Partitioning procedures, 1962): engines have finitely m
 ends, and as cuts leave no good amounts out, the last objective is a proof.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Sequence
@@ -92,9 +90,7 @@ def cheapest_upgrade(
     before = np.array([each.algbw for each in today])
     base = np.maximum(targets, before)
     deadline = math.inf if time_limit is None else time.perf_counter() + time_limit
-    search = Search(offers, engines, base, np.zeros(len(base)), deadline)
-    for number, found in enumerate(today):
-        search.add(number, found)
+    search = Search(offers, engines, today, base, np.zeros(len(base)), deadline)
     try:
         bought = search.settle(Goal(largest=1.0))
     except Infeasible:
@@ -235,8 +231,7 @@ def _too_much(
     """Return which target is out of reach, what the most is, and what holds it there."""
     for engine, now, need in zip(engines, today, base.tolist(), strict=True):
         one = np.array([need])
-        search = Search(offers, [engine], one, one)
-        search.add(0, now)
+        search = Search(offers, [engine], [now], one, one)
         best = search.settle(Goal(cost_weight=0.0, reward=1.0, least=0.0, largest=1.0))
         if best.factor < 1 - 1e-6:
             held = _held(offers, engine.at(best.extra))
@@ -313,6 +308,8 @@ class Search:
         What is for sale.
     rates
         An engine for each collective.
+    today
+        What each of them says of the cluster as it is.
     base, slope
         t and s in GB/s, shape (collectives,).
     deadline
@@ -321,6 +318,7 @@ class Search:
 
     offers: Offers
     rates: Sequence[Rates]
+    today: Sequence[Found]
     base: np.ndarray
     slope: np.ndarray
     deadline: float = math.inf
@@ -340,6 +338,8 @@ class Search:
         most = np.array([each.most for each in goods]) / self.unit_of
         most[self.steps] = np.floor(most[self.steps] * (1 + 1e-9))
         self.most = most
+        for number, found in enumerate(self.today):
+            self.add(number, found)
 
     def add(self, number: int, found: Found) -> None:
         """Keep the cuts of a collective.

@@ -5,8 +5,6 @@ What is left of a cluster, and of a collective on it, when something fails.
 Links that lag, by scaling their latency and their time per byte.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import replace

@@ -7,8 +7,6 @@ one more device, linked with what it holds. Links are exchanged only for those o
 and number of parallel links.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
@@ -21,6 +19,7 @@ from ccl.errors import ProblemError
 from ccl.plans import Send
 from ccl.problem import Problem
 from ccl.result import Result
+from ccl.text import enumerate_words
 from ccl.topology import Declared, Interchange, Link, Topology, device
 from formulations.analyses.best_rate import Optimum
 from formulations.engines.orbit_lp.group import acting, loads_of
@@ -104,14 +103,11 @@ def parts_of(
             raise ProblemError(f"{each!r} is nothing that fails; choose from {', '.join(PARTS)}")
     orbits = _orbits(problem, latencies=latencies)
     found: list[Part] = []
-    for kind in PARTS:
-        if kind in kinds:
-            rows = (
-                _links(problem.topology, orbits[1], both=both)
-                if kind == "link"
-                else (_devices(problem.topology, orbits[0], kind))
-            )
-            found += rows
+    for kind in (each for each in PARTS if each in kinds):
+        if kind == "link":
+            found += _links(problem.topology, orbits[1], both=both)
+        else:
+            found += _devices(problem.topology, orbits[0], kind)
     return tuple(found)
 
 
@@ -245,6 +241,7 @@ class _OfPart:
     """The report on the part that is lost or lags."""
 
     part: Part
+    optimum: Optimum | None
 
     @property
     def words(self) -> str:
@@ -260,6 +257,26 @@ class _OfPart:
     def names(self) -> tuple[str, ...]:
         """Names of the one that stands for them."""
         return self.part.names
+
+    @property
+    def algbw(self) -> float:
+        """GB/s in the steady state; 0 where the collective can run no more."""
+        return 0.0 if self.optimum is None else self.optimum.algbw
+
+    @property
+    def makespan(self) -> float | None:
+        """µs of each of many repetitions in the steady state; None without a repetition."""
+        return None if self.optimum is None else self.optimum.makespan
+
+    @property
+    def cut(self) -> Cut | None:
+        """The bottleneck cut with the fewest devices inside, where a cut decides."""
+        return self.optimum.cuts[-1] if self.optimum is not None and self.optimum.cuts else None
+
+    @property
+    def reached(self) -> bool:
+        """Whether a plan has this rate; else no plan has a higher one."""
+        return self.optimum is None or self.optimum.reached
 
 
 @dataclass(frozen=True)
@@ -301,26 +318,6 @@ class Failure(_OfPart):
     survival: Survival | None = None
 
     @property
-    def algbw(self) -> float:
-        """GB/s in the steady state; 0 where the collective can run no more."""
-        return 0.0 if self.optimum is None else self.optimum.algbw
-
-    @property
-    def makespan(self) -> float | None:
-        """µs of each of many repetitions in the steady state; None without a repetition."""
-        return None if self.optimum is None else self.optimum.makespan
-
-    @property
-    def cut(self) -> Cut | None:
-        """The bottleneck cut with the fewest devices inside, where a cut decides."""
-        return self.optimum.cuts[-1] if self.optimum is not None and self.optimum.cuts else None
-
-    @property
-    def reached(self) -> bool:
-        """Whether a plan has this rate; else no plan has a higher one."""
-        return self.optimum is None or self.optimum.reached
-
-    @property
     def severity(self) -> tuple[bool, int, float]:
         """Larger is worse: running no more, then ranks cut off, then what is lost."""
         return self.optimum is None, len(self.cut_off), self.lost
@@ -330,7 +327,7 @@ class Failure(_OfPart):
         """What the loss does."""
         what = self.words
         if self.cut_off:
-            return f"losing {what} cuts off {_listed(self.cut_off)}"
+            return f"losing {what} cuts off {enumerate_words(self.cut_off, NAMED)}"
         if self.optimum is None:
             return f"losing {what} ends it: {self.why}"
         least, most = ("", "") if self.optimum.reached else ("at least ", "at most ")
@@ -418,26 +415,6 @@ class Straggler(_OfPart):
     why: str = ""
 
     @property
-    def algbw(self) -> float:
-        """GB/s in the steady state."""
-        return self.optimum.algbw
-
-    @property
-    def makespan(self) -> float:
-        """µs of each of many repetitions in the steady state."""
-        return self.optimum.makespan
-
-    @property
-    def cut(self) -> Cut | None:
-        """The bottleneck cut with the fewest devices inside, where a cut decides."""
-        return self.optimum.cuts[-1] if self.optimum.cuts else None
-
-    @property
-    def reached(self) -> bool:
-        """Whether a plan has this rate; else no plan has a higher one."""
-        return self.optimum.reached
-
-    @property
     def replanned(self) -> float | None:
         """µs with a plan that knows of it: the new one, or today's where that is quicker."""
         times = [self.replayed, None if self.result is None else self.result.makespan]
@@ -498,9 +475,3 @@ class Stragglers:
 
 def _percent(share: float) -> str:
     return f"{share * 100:.3g} %"
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    if len(names) > NAMED:
-        return f"{', '.join(names[:NAMED])} and {len(names) - NAMED} more"
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))

@@ -7,11 +7,11 @@ What every straggler costs, one of each class that symmetries exchange.
 Reference for the factors: TE-CCL (SIGCOMM 2024), section 5.
 """
 
-from __future__ import annotations
-
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from time import monotonic
+from typing import Generic, TypedDict, TypeVar, Unpack
 
 import numpy as np
 from scipy import sparse
@@ -26,23 +26,7 @@ from ccl.timeline import link_utilisation
 from ccl.topology import Topology
 from ccl.verify import verify
 from formulations.analyses.best_rate import Optimum, optimum
-from formulations.analyses.failures.degradation import (
-    add_stragglers,
-    degrade_problem,
-    without_devices,
-    without_host,
-    without_link,
-)
-from formulations.analyses.failures.nouns import (
-    PARTS,
-    Failure,
-    Failures,
-    Part,
-    Straggler,
-    Stragglers,
-    Survival,
-    parts_of,
-)
+from formulations.analyses.failures import degradation, nouns
 from formulations.solving.api import solve
 
 
@@ -76,7 +60,7 @@ class Planner:
             return None, str(error)
 
 
-def surviving(today: Result, left: Topology, problem: Problem | None) -> Survival:
+def surviving(today: Result, left: Topology, problem: Problem | None) -> nouns.Survival:
     """Describe how much of today's plan is left.
 
     Parameters
@@ -97,7 +81,7 @@ def surviving(today: Result, left: Topology, problem: Problem | None) -> Surviva
     # A plan for other ranks than there are now is no answer.
     runs = problem is not None and _answered(today, problem) and not crossing and share == 0
     makespan = replayed(today, problem) if runs and problem is not None else None
-    return Survival(makespan, share, crossing, len(sends))
+    return nouns.Survival(makespan, share, crossing, len(sends))
 
 
 def replayed(today: Result, problem: Problem) -> float:
@@ -139,16 +123,18 @@ def slower(plan: Plan, before: Topology, after: Topology) -> Plan:
 
 AUTO = "auto"
 
+_Row = TypeVar("_Row", nouns.Failure, nouns.Straggler)
+
 
 def failures(
     problem: Problem,
     *,
-    losing: Collection[str] = PARTS,
+    losing: Collection[str] = nouns.PARTS,
     schedule: bool = False,
     time_limit: float | None = None,
     formulation: str = AUTO,
     both: bool = True,
-) -> Failures:
+) -> nouns.Failures:
     """Compute the cost of every single failure.
 
     Of each class of parts that symmetries exchange one stands for all: the best steady state
@@ -186,11 +172,54 @@ def failures(
         formulation=formulation,
         both=both,
     )
-    rows = tuple(study.rows())
-    return Failures(problem, study.today, rows, study.result)
+    return study.so_far(tuple(study.rows()))
 
 
-class Study:
+class Plans(TypedDict, total=False):
+    """Whether plans are made of what is left, by which formulation, and in how many s together."""
+
+    schedule: bool
+    formulation: str
+    time_limit: float | None
+
+
+class _PartStudy(ABC, Generic[_Row]):
+    """A row for each part of a cluster, as soon as it is there."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        kinds: Collection[str],
+        *,
+        both: bool = True,
+        schedule: bool = False,
+        formulation: str = AUTO,
+        time_limit: float | None = None,
+    ) -> None:
+        refuse_windows(problem)
+        self.problem = problem
+        self.today: Optimum = optimum(problem)
+        """The best steady state with everything in place and nothing lagging."""
+        self.parts = nouns.parts_of(problem, kinds, both=both, latencies=schedule)
+        """What is lost or lags, one row each."""
+        self.result: Result | None = None
+        """Today's plan, once `rows` has begun; None where none is requested or found."""
+        until = None if time_limit is None else monotonic() + time_limit
+        planner = Planner(formulation, until, len(self.parts) + 1)
+        self._planner = planner if schedule else None
+
+    def rows(self) -> Iterator[_Row]:
+        """Yield a row for each of `parts`."""
+        if self._planner is not None:
+            self.result, _ = self._planner.solved(self.problem)
+        for part in self.parts:
+            yield self._row(part)
+
+    @abstractmethod
+    def _row(self, part: nouns.Part) -> _Row: ...
+
+
+class Study(_PartStudy[nouns.Failure]):
     """The same, row by row: `rows` yields each as soon as it is there, and may be left early.
 
     Parameters
@@ -208,36 +237,18 @@ class Study:
         self,
         problem: Problem,
         *,
-        losing: Collection[str] = PARTS,
-        schedule: bool = False,
-        time_limit: float | None = None,
-        formulation: str = AUTO,
+        losing: Collection[str] = nouns.PARTS,
         both: bool = True,
+        **plans: Unpack[Plans],
     ) -> None:
-        refuse_windows(problem)
-        self.problem = problem
         self.both = both
-        self.today: Optimum = optimum(problem)
-        """The best steady state with everything in place."""
-        self.parts: tuple[Part, ...] = parts_of(problem, losing, both=both, latencies=schedule)
-        """What is lost, one row each."""
-        self.result: Result | None = None
-        """Today's plan, once `rows` has begun; None where none is requested or found."""
-        until = None if time_limit is None else monotonic() + time_limit
-        self._planner = Planner(formulation, until, len(self.parts) + 1) if schedule else None
+        super().__init__(problem, losing, both=both, **plans)
 
-    def rows(self) -> Iterator[Failure]:
-        """Yield a row for each of `parts`."""
-        if self._planner is not None:
-            self.result, _ = self._planner.solved(self.problem)
-        for part in self.parts:
-            yield self._row(part)
-
-    def so_far(self, rows: Collection[Failure]) -> Failures:
+    def so_far(self, rows: Collection[nouns.Failure]) -> nouns.Failures:
         """Return some of the rows as a table of its own."""
-        return Failures(self.problem, self.today, tuple(rows), self.result)
+        return nouns.Failures(self.problem, self.today, tuple(rows), self.result)
 
-    def _row(self, part: Part) -> Failure:
+    def _row(self, part: nouns.Part) -> nouns.Failure:
         left = without(self.problem.topology, part, both=self.both)
         problem, best, why = _what_is_left(self.problem, left)
         result = None
@@ -245,7 +256,7 @@ class Study:
             result, why = self._planner.solved(problem)
         elif self._planner is not None:
             self._planner.left -= 1
-        return Failure(
+        return nouns.Failure(
             part=part,
             topology=left,
             problem=problem,
@@ -258,13 +269,13 @@ class Study:
         )
 
 
-def without(topology: Topology, part: Part, *, both: bool = True) -> Topology:
+def without(topology: Topology, part: nouns.Part, *, both: bool = True) -> Topology:
     """Return a cluster without the one that stands for a part."""
     if part.kind == "link":
-        return without_link(topology, *part.names, both=both)
+        return degradation.without_link(topology, *part.names, both=both)
     if part.kind == "host":
-        return without_host(topology, *part.names)
-    return without_devices(topology, part.names)
+        return degradation.without_host(topology, *part.names)
+    return degradation.without_devices(topology, part.names)
 
 
 def _what_is_left(problem: Problem, left: Topology) -> tuple[Problem | None, Optimum | None, str]:
@@ -273,7 +284,7 @@ def _what_is_left(problem: Problem, left: Topology) -> tuple[Problem | None, Opt
         only = f"only {left.ranks[0]} is left" if left.ranks else "no GPU is left"
         return None, None, f"{only}, and a collective needs two"
     try:
-        made = degrade_problem(problem, left)
+        made = degradation.degrade_problem(problem, left)
         return made, optimum(made), ""
     except (ProblemError, Infeasible) as error:
         return None, None, str(error)
@@ -334,11 +345,11 @@ def stragglers(
     *,
     alpha: float = 1.0,
     beta: float = 2.0,
-    lagging: Collection[str] = PARTS,
+    lagging: Collection[str] = nouns.PARTS,
     schedule: bool = False,
     time_limit: float | None = None,
     formulation: str = AUTO,
-) -> Stragglers:
+) -> nouns.Stragglers:
     """Compute the cost of every single straggler, and with plans the gain of re-planning.
 
     Parameters
@@ -373,11 +384,10 @@ def stragglers(
         time_limit=time_limit,
         formulation=formulation,
     )
-    rows = tuple(study.rows())
-    return study.so_far(rows)
+    return study.so_far(tuple(study.rows()))
 
 
-class LagStudy:
+class LagStudy(_PartStudy[nouns.Straggler]):
     """The same, row by row: `rows` yields each as soon as it is there, and may be left early.
 
     Parameters
@@ -397,43 +407,28 @@ class LagStudy:
         *,
         alpha: float = 1.0,
         beta: float = 2.0,
-        lagging: Collection[str] = PARTS,
-        schedule: bool = False,
-        time_limit: float | None = None,
-        formulation: str = AUTO,
+        lagging: Collection[str] = nouns.PARTS,
+        **plans: Unpack[Plans],
     ) -> None:
-        refuse_windows(problem)
-        add_stragglers(problem.topology, (), alpha=alpha, beta=beta)  # it refuses what is no factor
-        self.problem = problem
+        # It refuses what is no factor.
+        degradation.add_stragglers(problem.topology, (), alpha=alpha, beta=beta)
         self.alpha, self.beta = alpha, beta
-        self.today: Optimum = optimum(problem)
-        """The best steady state with nothing lagging."""
-        self.parts: tuple[Part, ...] = parts_of(problem, lagging, latencies=schedule)
-        """What lags, one row each."""
-        self.result: Result | None = None
-        """Today's plan, once `rows` has begun; None where none is requested or found."""
-        until = None if time_limit is None else monotonic() + time_limit
-        self._planner = Planner(formulation, until, len(self.parts) + 1) if schedule else None
+        super().__init__(problem, lagging, **plans)
 
-    def rows(self) -> Iterator[Straggler]:
-        """Yield a row for each of `parts`."""
-        if self._planner is not None:
-            self.result, _ = self._planner.solved(self.problem)
-        for part in self.parts:
-            yield self._row(part)
-
-    def so_far(self, rows: Collection[Straggler]) -> Stragglers:
+    def so_far(self, rows: Collection[nouns.Straggler]) -> nouns.Stragglers:
         """Return some of the rows as a table of its own."""
-        return Stragglers(self.problem, self.alpha, self.beta, self.today, tuple(rows), self.result)
+        return nouns.Stragglers(
+            self.problem, self.alpha, self.beta, self.today, tuple(rows), self.result
+        )
 
-    def _row(self, part: Part) -> Straggler:
+    def _row(self, part: nouns.Part) -> nouns.Straggler:
         slow = slowed(self.problem.topology, part, alpha=self.alpha, beta=self.beta)
         problem = replace(self.problem, topology=slow)
         best = optimum(problem)
         result, why = None, ""
         if self._planner is not None:
             result, why = self._planner.solved(problem)
-        return Straggler(
+        return nouns.Straggler(
             part=part,
             topology=slow,
             problem=problem,
@@ -445,16 +440,16 @@ class LagStudy:
         )
 
 
-def slowed(topology: Topology, part: Part, *, alpha: float, beta: float) -> Topology:
+def slowed(topology: Topology, part: nouns.Part, *, alpha: float, beta: float) -> Topology:
     """Return a cluster in which the one that stands for a part lags."""
     if part.kind == "link":
         src, dst = part.names
         ends = [each for each in ((src, dst), (dst, src)) if each in topology.link_index]
         # The others carry on: n links of which one takes beta times as long for a byte.
         together = part.parallel / (part.parallel - 1 + 1 / beta)
-        return add_stragglers(topology, ends, alpha=alpha, beta=together)
+        return degradation.add_stragglers(topology, ends, alpha=alpha, beta=together)
     if part.kind == "host":
         [host] = part.names
         held = [each.name for each in topology.devices if each.host == host]
-        return add_stragglers(topology, held, alpha=alpha, beta=beta)
-    return add_stragglers(topology, part.names, alpha=alpha, beta=beta)
+        return degradation.add_stragglers(topology, held, alpha=alpha, beta=beta)
+    return degradation.add_stragglers(topology, part.names, alpha=alpha, beta=beta)

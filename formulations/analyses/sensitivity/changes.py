@@ -17,10 +17,8 @@ Prices found at symmetric scales are alike on orbits. They are optimal prices of
 all the same, so their planes hold whichever links change.
 """
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -28,10 +26,8 @@ import numpy as np
 
 from ccl.errors import ProblemError
 from ccl.problem import Problem
-from ccl.symmetry import automorphisms
-from ccl.topology import Topology
 from ccl.tree_embedding import exact
-from formulations.analyses.best_rate import programmable
+from formulations.analyses.best_rate import held_by_ends, programmable
 from formulations.analyses.sensitivity.cutting_planes import (
     Classes,
     Ends,
@@ -44,13 +40,13 @@ from formulations.analyses.sensitivity.cutting_planes import (
 )
 from formulations.engines import steady_state
 from formulations.engines.forestcoll.search import (
-    SYMMETRIC,
     WHOLE,
     Network,
     Rate,
     cut_decides,
     network_of,
     rate_of,
+    representatives,
 )
 from formulations.engines.orbit_lp.group import Uniform
 from formulations.engines.steady_state import balanced
@@ -88,7 +84,7 @@ class CutRates(Rates):
         super().__init__(classes)
         self._network = network_of(problem)
         self._reduces = problem.collective.reduces
-        self._sinks = _sinks(self._network, classes.links)
+        self._sinks = representatives(self._network, classes.links)
         self._speed = exact(problem.collective.size) / self._network.share
 
     def _found(self, scales: Scales) -> tuple[Plane, ...]:
@@ -127,22 +123,8 @@ class CutRates(Rates):
         )
 
 
-def _sinks(network: Network, number: np.ndarray) -> np.ndarray:
-    """Return one sink of each orbit of symmetries that keep the classes."""
-    if len(network.sinks) < SYMMETRIC:
-        return network.sinks
-    group = automorphisms(
-        network.topology, colours=network.weight.tolist(), links=number.tolist(), steady=True
-    )
-    _, chosen = np.unique(group.orbits()[network.sinks], return_index=True)
-    return np.asarray(network.sinks[chosen])
-
-
 PATIENCE = 2.0
 """Seconds after which trees that are not proved are given up."""
-
-PRICED = 1e-6
-"""Links with a smaller share of the price hold nothing down."""
 
 
 class TreeRates(Rates):
@@ -228,20 +210,7 @@ def _plane(classes: Classes, algbw: float, share: np.ndarray, *, scales: Scales)
     """
     each = np.bincount(classes.rows, share, minlength=classes.many)
     weights = algbw * each / np.array([float(scale) for scale in scales])
-    return Plane(tuple(weights.tolist()), prices=_held(classes.topology, share.tolist()))
-
-
-def _held(topology: Topology, share: list[float]) -> dict[Ends, float]:
-    """Return the shares by ends, those of shared limits with each of their links."""
-    found: dict[Ends, float] = {}
-    rows: Iterable[tuple[Ends, ...]] = (
-        *((each.ends,) for each in topology.links),
-        *(each.links for each in topology.limits),
-    )
-    for ends, part in zip(rows, share, strict=True):
-        for link in ends if part > PRICED / len(topology.links) else ():
-            found[link] = found.get(link, 0.0) + part
-    return found
+    return Plane(tuple(weights.tolist()), prices=held_by_ends(classes.topology, share.tolist()))
 
 
 AGREE = 1e-6

@@ -19,8 +19,6 @@ Source: Eisner and Severance, Mathematical techniques for efficient record segme
 shared databases (Journal of the ACM 23, 1976).
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping

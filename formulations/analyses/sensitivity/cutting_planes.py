@@ -34,13 +34,11 @@ from scipy.sparse import csgraph
 
 from ccl.bound import Cut
 from ccl.errors import CclError, ProblemError
-from ccl.symmetry import Group, automorphisms
+from ccl.symmetry import automorphisms
 from ccl.topology import Topology
 
 
-def link_classes(
-    topology: Topology, *, by: Literal["kind", "orbit"] = "kind", group: Group | None = None
-) -> np.ndarray:
+def link_classes(topology: Topology, *, by: Literal["kind", "orbit"] = "kind") -> np.ndarray:
     """Return a number for each link, equal for links that change together, shape (links,).
 
     Parameters
@@ -50,11 +48,9 @@ def link_classes(
     by
         ``kind``: bandwidth and medium; ``orbit``: links that symmetries exchange. In both the two
         directions of a link are together.
-    group
-        The symmetries, found where none are given.
     """
     if by == "orbit":
-        group = automorphisms(topology, steady=True) if group is None else group
+        group = automorphisms(topology, steady=True)
         label = np.unique(group.link_orbits(), return_inverse=True)[1].ravel()
     else:
         kinds: dict[tuple[float, str], int] = {}

@@ -42,8 +42,6 @@ Source: Eisner and Severance, Mathematical techniques for efficient record segme
 shared databases (Journal of the ACM 23, 1976), whose tangents find all pieces; here the first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction

@@ -12,8 +12,6 @@ of sizes and ``tuner`` is the table of them, ``atlas`` finds the best method of 
 size, ``lines`` writes and reads plans.
 """
 
-from __future__ import annotations
-
 from formulations.campaigns.catalog.answering import solve
 from formulations.campaigns.catalog.catalog import Catalog, usual_path
 from formulations.campaigns.catalog.lines import read_lines, write_lines

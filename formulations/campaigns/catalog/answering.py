@@ -3,10 +3,8 @@
 Solving with several methods at a few sizes, so that a catalog has something to choose from.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ccl.collective import CollectiveKind, make_collective
 from ccl.errors import ProblemError, SolveError
@@ -15,10 +13,8 @@ from ccl.result import Result
 from ccl.topology import Topology
 from formulations.campaigns.catalog.catalog import Catalog
 from formulations.core.registry import formulation
+from formulations.core.run import Progress
 from formulations.solving import api
-
-if TYPE_CHECKING:
-    from formulations.core.run import Progress
 
 
 def solve(

@@ -3,14 +3,12 @@
 Rows of the tables and the nouns that they stand for.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import numpy as np
 import platformdirs
@@ -18,7 +16,7 @@ from sqlalchemy import Connection, Row, delete, func, insert, select, update
 from sqlalchemy.sql import Select
 
 from ccl import __version__
-from ccl.collective import CollectiveKind, find_arguments
+from ccl.collective import find_arguments
 from ccl.errors import CclError
 from ccl.options import make_options, option_fields, plain
 from ccl.problem import Problem
@@ -48,9 +46,6 @@ from formulations.campaigns.catalog.tables import (
 )
 from formulations.campaigns.catalog.tuner import Entry, given_to, options_in, options_text
 from formulations.core.registry import formulation as formulation_called
-
-if TYPE_CHECKING:
-    pass
 
 SAME = 1e-9
 """Times within this share of each other are the same."""
@@ -91,30 +86,16 @@ def whole() -> Select[Any]:
 
 def entry_of(row: Line) -> Entry:
     """Return what a row of `listed` or `whole` says."""
-    return Entry(
-        number=row.id,
-        cluster=row.cluster,
-        kind=cast(CollectiveKind, row.kind),
-        ranks=row.ranks,
-        chunks=row.chunks * row.parts,
-        whole=bool(row.whole),
-        root=row.root,
-        size=row.size,
-        formulation=row.formulation,
-        options=options_in(row.options),
-        version=row.version,
-        makespan=row.makespan,
-        bound=row.bound,
-        whole_bound=row.whole_bound,
-        status=Status(row.status),
-        chunk=row.chunk,
-        stop=Stop[row.stop],
-        found_by=row.found_by,
-        solve_time=row.solve_time,
-        given=row.given,
-        kept=row.kept,
-        nbytes=row.nbytes,
-    )
+    read = {
+        "number": row.id,
+        "chunks": row.chunks * row.parts,
+        "whole": bool(row.whole),
+        "options": options_in(row.options),
+        "status": Status(row.status),
+        "stop": Stop[row.stop],
+    }
+    plain = {each.name: getattr(row, each.name) for each in fields(Entry) if each.name not in read}
+    return Entry(**plain, **read)
 
 
 def known_in(row: Line) -> Known:

@@ -1,7 +1,5 @@
 """Plans of a catalog as JSON lines, to be carried elsewhere: a result of ``topoloom/1`` each."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -8,13 +8,12 @@ replayed on the requested problem, and a bound that it beats is refused.
 
 from __future__ import annotations
 
-import random
 import re
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -34,20 +33,10 @@ from ccl.result import (
     conclude,
     keeps_chunks,
 )
-from ccl.serialization import wire
+from ccl.serialization import topoloom, wire
 from ccl.serialization.text import MOST_BYTES
-from ccl.serialization.topoloom import (
-    bound_of,
-    plan_of,
-    problem_from_json,
-    problem_to_json,
-    result_to_json,
-)
 from ccl.symmetry.canonical import Canonical, share_of
 from ccl.symmetry.free import Symmetry
-from ccl.topology import Topology
-
-_Thing = TypeVar("_Thing")
 
 
 @dataclass(frozen=True)
@@ -117,7 +106,7 @@ class Relabelling:
             If the target has no chunk for one of the source.
         """
         if isinstance(plan, Schedule):
-            name, chunk = self._names, self._chunks
+            name, chunk, rank = self._names, self._chunks, self._ranks
             sends = tuple(
                 Send(
                     each.epoch,
@@ -126,6 +115,7 @@ class Relabelling:
                     name[each.dst],
                     tuple([name[stop] for stop in each.via]),
                     each.fraction,
+                    None if each.terms is None else frozenset(rank[old] for old in each.terms),
                 )
                 for each in plan.sends
             )
@@ -261,43 +251,6 @@ def _key(
     )
 
 
-def shuffled(topology: Topology, *, seed: int) -> Topology:
-    """Return the same cluster with other names in another order: what an isomorphic one looks like.
-
-    Parameters
-    ----------
-    topology
-        The cluster.
-    seed
-        Of the order of devices, links, limits and what these cover.
-    """
-    chance = random.Random(seed)
-
-    def mixed(things: Iterable[_Thing]) -> tuple[_Thing, ...]:
-        listed = list(things)
-        return tuple(chance.sample(listed, len(listed)))
-
-    names = [each.name for each in topology.devices]
-    new = dict(zip(mixed(names), (f"d{i}" for i in range(len(names))), strict=True))
-    host = {name: f"box{i}" for i, name in enumerate(reversed(topology.hosts))}
-    return Topology(
-        f"{topology.name}, shuffled",
-        mixed(
-            replace(each, name=new[each.name], host=host.get(each.host or ""))
-            for each in topology.devices
-        ),
-        mixed(replace(each, src=new[each.src], dst=new[each.dst]) for each in topology.links),
-        mixed(
-            replace(
-                each,
-                name=f"limit {i}",
-                links=mixed((new[src], new[dst]) for src, dst in each.links),
-            )
-            for i, each in enumerate(topology.limits)
-        ),
-    )
-
-
 _LEVEL = 6
 """Of zlib; beyond it files shrink by little."""
 
@@ -321,7 +274,7 @@ def pack(result: Result, onto: Relabelling | None) -> bytes:
     """Return a result without its problem, relabelled if `onto` is given."""
     if onto is not None:
         result = relabelled(result, onto)
-    value = result_to_json(result)
+    value = topoloom.result_to_json(result)
     del value["problem"]
     return squeezed(value)
 
@@ -335,8 +288,8 @@ def unpack(content: bytes, onto: Relabelling) -> Result:
         If the content is damaged, or the plan breaks a rule or beats a bound.
     """
     read = _read(content)
-    plan: Plan = plan_of(read.plan, onto.source.topology)
-    bounds = tuple(map(bound_of, read.bounds))
+    plan: Plan = topoloom.plan_of(read.plan, onto.source.topology)
+    bounds = tuple(map(topoloom.bound_of, read.bounds))
     formula = None
     if read.closed_form is not None:
         formula = ClosedForm(**msgspec.structs.asdict(read.closed_form))
@@ -367,14 +320,9 @@ def unpack(content: bytes, onto: Relabelling) -> Result:
     return replace(result, found_by=read.found_by, closed_form=formula)
 
 
-def plan_in(content: bytes, problem: Problem) -> Plan:
-    """Return the plan alone, not verified, in the names of the problem that it is stored for."""
-    return plan_of(_read(content).plan, problem.topology)
-
-
 def bounds_in(content: bytes) -> tuple[Bound, ...]:
     """Return the bounds alone, in the names of the problem that the plan is stored for."""
-    return tuple(map(bound_of, _read(content).bounds))
+    return tuple(map(topoloom.bound_of, _read(content).bounds))
 
 
 def relabelled(result: Result, onto: Relabelling) -> Result:
@@ -396,12 +344,12 @@ def squeezed(value: dict[str, Any]) -> bytes:
 
 def problem_in(content: bytes) -> Problem:
     """Return a problem that `problem_bytes` has written."""
-    return problem_from_json(msgspec.json.decode(_unsqueezed(content)))
+    return topoloom.problem_from_json(msgspec.json.decode(_unsqueezed(content)))
 
 
 def problem_bytes(problem: Problem) -> bytes:
     """Return a problem as bytes."""
-    return squeezed(problem_to_json(problem))
+    return squeezed(topoloom.problem_to_json(problem))
 
 
 def _unsqueezed(content: bytes) -> bytes:

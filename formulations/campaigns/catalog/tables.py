@@ -14,8 +14,6 @@ problem in equal parts (`Collective.cut`). The question is the uncut problem, an
 in how many parts it is.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math
@@ -28,28 +26,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import (
-    URL,
-    Boolean,
-    Column,
-    Connection,
-    Engine,
-    Float,
-    ForeignKey,
-    Index,
-    Integer,
-    LargeBinary,
-    MetaData,
-    NullPool,
-    String,
-    Table,
-    UniqueConstraint,
-    create_engine,
-    event,
-    text,
-)
+import sqlalchemy as sql
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.schema import CreateIndex, CreateTable
 
 from ccl.bound import Bound
 from ccl.collective import Collective, find_arguments, make_collective
@@ -118,8 +96,8 @@ def size_of(problem: Problem) -> float:
 
 def exact(topology: Topology) -> str:
     """Return a key that distinguishes drawings of a cluster."""
-    text = json.dumps(topology_to_json(topology), sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+    content = json.dumps(topology_to_json(topology), sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()[:32]
 
 
 def _with(problem: Problem, collective: Collective) -> Problem:
@@ -136,7 +114,7 @@ _COLUMNS = (
 )
 
 
-def among_which_plans(connection: Connection) -> None:
+def among_which_plans(connection: sql.Connection) -> None:
     """Return whether chunks were fixed, and among which plans a plan is proved.
 
     One chunk per shard was what nobody had requested, so that these are automatic now. What was
@@ -160,7 +138,7 @@ def among_which_plans(connection: Connection) -> None:
         _state_proofs(connection, number, problem)
 
 
-def _state_proofs(connection: Connection, question: int, problem: Problem) -> None:
+def _state_proofs(connection: sql.Connection, question: int, problem: Problem) -> None:
     """Write the bounds and the status of the plans of a question anew."""
     share = problem.collective.chunk_size / problem.collective.size
     for number, size, makespan, status, content in connection.exec_driver_sql(
@@ -196,52 +174,52 @@ PATIENCE = 60.0
 MARK = 0x70_6C_6F_6D
 """``application_id`` of the files, by which they are known."""
 
-META = MetaData()
+META = sql.MetaData()
 
-QUESTIONS = Table(
+QUESTIONS = sql.Table(
     "questions",
     META,
-    Column("id", Integer, primary_key=True),
-    Column("digest", String(32), nullable=False, unique=True),
-    Column("family", String(32), nullable=False, index=True),
-    Column("topology", String(32), nullable=False, index=True),
-    Column("cluster", String, nullable=False),
-    Column("kind", String, nullable=False),
-    Column("ranks", Integer, nullable=False),
-    Column("chunks", Integer, nullable=False),
-    Column("root", Integer, nullable=False),
-    Column("whole", Boolean, nullable=False),
-    Column("content", LargeBinary, nullable=False),
-    Column("places", LargeBinary, nullable=False),
+    sql.Column("id", sql.Integer, primary_key=True),
+    sql.Column("digest", sql.String(32), nullable=False, unique=True),
+    sql.Column("family", sql.String(32), nullable=False, index=True),
+    sql.Column("topology", sql.String(32), nullable=False, index=True),
+    sql.Column("cluster", sql.String, nullable=False),
+    sql.Column("kind", sql.String, nullable=False),
+    sql.Column("ranks", sql.Integer, nullable=False),
+    sql.Column("chunks", sql.Integer, nullable=False),
+    sql.Column("root", sql.Integer, nullable=False),
+    sql.Column("whole", sql.Boolean, nullable=False),
+    sql.Column("content", sql.LargeBinary, nullable=False),
+    sql.Column("places", sql.LargeBinary, nullable=False),
 )
 """Questions up to isomorphism and size: `content` stands for all, `places` in canonical order.
 
 Where chunks are `whole` they are part of the question, else it has one for each shard.
 """
 
-PLANS = Table(
+PLANS = sql.Table(
     "plans",
     META,
-    Column("id", Integer, primary_key=True),
-    Column("question", ForeignKey("questions.id"), nullable=False),
-    Column("size", Float, nullable=False),
-    Column("formulation", String, nullable=False),
-    Column("options", String, nullable=False),
-    Column("version", String, nullable=False),
-    Column("parts", Integer, nullable=False),
-    Column("makespan", Float, nullable=False),
-    Column("bound", Float, nullable=False),
-    Column("whole_bound", Float),
-    Column("status", String, nullable=False),
-    Column("chunk", Float, nullable=False),
-    Column("stop", String, nullable=False),
-    Column("found_by", String, nullable=False),
-    Column("solve_time", Float, nullable=False),
-    Column("given", Float),
-    Column("kept", String, nullable=False),
-    Column("content", LargeBinary, nullable=False),
-    UniqueConstraint("question", "size", "formulation", "options", "version"),
-    Index("plans_by_makespan", "question", "size", "makespan"),
+    sql.Column("id", sql.Integer, primary_key=True),
+    sql.Column("question", sql.ForeignKey("questions.id"), nullable=False),
+    sql.Column("size", sql.Float, nullable=False),
+    sql.Column("formulation", sql.String, nullable=False),
+    sql.Column("options", sql.String, nullable=False),
+    sql.Column("version", sql.String, nullable=False),
+    sql.Column("parts", sql.Integer, nullable=False),
+    sql.Column("makespan", sql.Float, nullable=False),
+    sql.Column("bound", sql.Float, nullable=False),
+    sql.Column("whole_bound", sql.Float),
+    sql.Column("status", sql.String, nullable=False),
+    sql.Column("chunk", sql.Float, nullable=False),
+    sql.Column("stop", sql.String, nullable=False),
+    sql.Column("found_by", sql.String, nullable=False),
+    sql.Column("solve_time", sql.Float, nullable=False),
+    sql.Column("given", sql.Float),
+    sql.Column("kept", sql.String, nullable=False),
+    sql.Column("content", sql.LargeBinary, nullable=False),
+    sql.UniqueConstraint("question", "size", "formulation", "options", "version"),
+    sql.Index("plans_by_makespan", "question", "size", "makespan"),
 )
 """Plans in the names of the cluster of their question; `given` is in s, none without a limit.
 
@@ -249,18 +227,15 @@ Each chunk of the question is in so many `parts`; the largest has `chunk` bytes.
 """
 
 
-def _first(connection: Connection) -> None:
-    for table in META.sorted_tables:
-        connection.execute(CreateTable(table))
-        for index in sorted(table.indexes, key=lambda each: str(each.name)):
-            connection.execute(CreateIndex(index))
+def _first(connection: sql.Connection) -> None:
+    META.create_all(connection, checkfirst=False)
 
 
 MIGRATIONS = (_first, among_which_plans)
 """What makes the tables of each version of those before it; the file says which it has."""
 
 
-def opened(path: Path) -> Engine:
+def opened(path: Path) -> sql.Engine:
     """Open a catalog, create it if missing, and bring it to the newest version.
 
     Raises
@@ -274,13 +249,13 @@ def opened(path: Path) -> Engine:
         raise CatalogError(
             f"the catalog {path} has no folder to lie in: {error.strerror}; name another path"
         ) from error
-    engine = create_engine(
-        URL.create("sqlite", database=str(path)),
-        poolclass=NullPool,
+    engine = sql.create_engine(
+        sql.URL.create("sqlite", database=str(path)),
+        poolclass=sql.NullPool,
         connect_args={"timeout": PATIENCE},
     )
-    event.listen(engine, "connect", _prepare)
-    event.listen(engine, "begin", _begin)
+    sql.event.listen(engine, "connect", _prepare)
+    sql.event.listen(engine, "begin", _begin)
     with described(path):
         _migrate(engine, path)
     return engine
@@ -305,7 +280,7 @@ def described(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def writing(engine: Engine) -> Iterator[Connection]:
+def writing(engine: sql.Engine) -> Iterator[sql.Connection]:
     """Open a transaction that may write; it takes its turn among processes at once."""
     with engine.execution_options(writes=True).begin() as connection:
         yield connection
@@ -320,16 +295,16 @@ def _prepare(connection: Any, _record: object) -> None:
     cursor.close()
 
 
-def _begin(connection: Connection) -> None:
+def _begin(connection: sql.Connection) -> None:
     # A transaction that begins by reading and then writes could be too late to take its turn.
     writes = connection.get_execution_options().get("writes")
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
-def _migrate(engine: Engine, path: Path) -> None:
+def _migrate(engine: sql.Engine, path: Path) -> None:
     with engine.connect() as connection:
         mark, version = _state(connection)
-        tables = connection.execute(text("SELECT count(*) FROM sqlite_schema")).scalar_one()
+        tables = connection.execute(sql.text("SELECT count(*) FROM sqlite_schema")).scalar_one()
     if (mark, version) == (MARK, len(MIGRATIONS)):
         return
     if mark != MARK and tables:
@@ -350,7 +325,7 @@ def _migrate(engine: Engine, path: Path) -> None:
         connection.exec_driver_sql(f"PRAGMA user_version={len(MIGRATIONS)}")
 
 
-def _write_ahead(engine: Engine) -> None:
+def _write_ahead(engine: sql.Engine) -> None:
     """Set the mode, which the file keeps; SQLite does not wait for others where it changes."""
     until = time.monotonic() + PATIENCE
     connection = engine.raw_connection()
@@ -367,6 +342,6 @@ def _write_ahead(engine: Engine) -> None:
         connection.close()
 
 
-def _state(connection: Connection) -> tuple[int, int]:
+def _state(connection: sql.Connection) -> tuple[int, int]:
     mark = connection.exec_driver_sql("PRAGMA application_id").scalar_one()
     return mark, connection.exec_driver_sql("PRAGMA user_version").scalar_one()

@@ -6,8 +6,6 @@ the names of collectives that runtimes use; ``docs/catalog.md`` describes both.
 A line of a catalog: what is known of a stored plan without reading it.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -24,12 +24,10 @@ What a sum contains may depend on what has arrived in time, so that every scaled
 verified, and one that breaks a rule is not used.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ccl.collective import Collective, CollectiveKind, find_arguments, make_collective
 from ccl.errors import ProblemError, ScheduleError
@@ -39,12 +37,10 @@ from ccl.result import Plan
 from ccl.simulate import simulate
 from ccl.topology import Topology
 from ccl.verify import verify
+from formulations.analyses.comparison import Comparison
 from formulations.analyses.comparison.table import resized
 from formulations.campaigns.catalog.catalog import Catalog
 from formulations.campaigns.catalog.tuner import Entry, TunerRange, TunerTable
-
-if TYPE_CHECKING:
-    from formulations.analyses.comparison import Comparison
 
 
 def sized(problem: Problem, size: float) -> Problem:

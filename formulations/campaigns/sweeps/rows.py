@@ -17,9 +17,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
-import queue
-import threading
 import time
 import zlib
 from base64 import b64encode
@@ -40,10 +37,12 @@ from ccl.problem import Problem
 from ccl.result import Result
 from ccl.serialization.text import MOST_BYTES
 from ccl.serialization.topoloom import result_to_json
+from ccl.text import listing
 from ccl.topology import Topology
 from formulations.analyses.comparison.child import PLANS, warm_up
 from formulations.campaigns.sweeps.tasks import Task, digest, made
 from formulations.core.run import Progress
+from formulations.jobs.child import Speaker, lines_of
 from formulations.solving.api import solve
 
 if TYPE_CHECKING:
@@ -100,6 +99,9 @@ class Row:
     why_not: str = _is("why there is no plan; else empty")
 
 
+_OF_TASK = ("cluster", "gpus", "hosts", "collective", "size", "chunks", "root", "formulation")
+"""Columns that a task has by the same name."""
+
 Values = dict[str, Any]
 """A row and its result, by the names of columns."""
 
@@ -137,16 +139,9 @@ def unsolved(task: Task, why_not: str, *, version: str) -> Values:
     """
     values: Values = {each.name: None for each in fields(Row)}
     return values | {
+        **{name: getattr(task, name) for name in _OF_TASK},
         "task": task.key,
-        "cluster": task.cluster,
         "fingerprint": "",
-        "gpus": task.gpus,
-        "hosts": task.hosts,
-        "collective": task.collective,
-        "size": task.size,
-        "chunks": task.chunks,
-        "root": task.root,
-        "formulation": task.formulation,
         "options": json.dumps(task.options, sort_keys=True),
         "wall": 0.0,
         "worker": "",
@@ -232,8 +227,7 @@ def _listed(topology: Topology, names: set[str]) -> str:
         for each in topology.devices
         if each.name in names
     }
-    more = f" and {len(values) - NAMED} more" if len(values) > NAMED else ""
-    return ", ".join(list(values)[:NAMED]) + more
+    return listing(list(values), NAMED)
 
 
 def estimated(left: Sequence[Task], rows: Iterable[Row], workers: int) -> float | None:
@@ -273,26 +267,13 @@ IDLE = 60.0
 
 def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     """Solve the tasks that `requests` names; the body of the child process."""
-    waiting: queue.Queue[bytes] = queue.Queue()
-    threading.Thread(target=_listen, args=(requests, waiting), daemon=True).start()
     speak, warm = _Speaker(answers), set[tuple[str, str]]()
-    while True:
-        try:
-            line = waiting.get(timeout=IDLE)
-        except queue.Empty:
-            return
+    for line in lines_of(requests, IDLE):
         task = msgspec.json.decode(line, type=Task)
         try:
             _answer(task, speak, warm)
         except CclError as error:
             speak.line({"event": "row", "values": {"why_not": str(error)}})
-
-
-def _listen(requests: IO[bytes], waiting: queue.Queue[bytes]) -> None:
-    """Pass requests on, and end the process when nobody holds the pipe's other end any more."""
-    for line in requests:
-        waiting.put(line)
-    os._exit(3)
 
 
 def _answer(task: Task, speak: _Speaker, warm: set[tuple[str, str]]) -> None:
@@ -333,12 +314,10 @@ def _topology(source: str, wanted: str) -> Topology:
     return topology
 
 
-class _Speaker:
+class _Speaker(Speaker):
     """Writes lines, not too many of those with a plan that is not the last."""
 
-    def __init__(self, answers: IO[bytes]) -> None:
-        self.answers = answers
-        self.reported = 0.0
+    reported = 0.0
 
     def begin(self, fingerprint: str) -> None:
         """Report that a solve begins."""
@@ -356,8 +335,3 @@ class _Speaker:
         values: Values = solved_values(result)
         values[RESULT] = b64encode(values[RESULT]).decode()
         self.line({"event": event, "values": values})
-
-    def line(self, event: Mapping[str, Any]) -> None:
-        """Write one line."""
-        self.answers.write(json.dumps(event).encode() + b"\n")
-        self.answers.flush()

@@ -177,20 +177,18 @@ def folder_of(spec: str | Path | Mapping[str, Any] | Spec) -> Path:
     return Path(tempfile.mkdtemp(prefix="topoloom-sweep-"))
 
 
+@dataclass(eq=False)
 class _Reporter:
     """A store of rows that reports how the sweep stands."""
 
-    def __init__(
-        self,
-        keeper: Keeper,
-        there: Sequence[str | None],
-        progress: Callable[[Progress], None] | None,
-    ) -> None:
-        self.keeper, self.total = keeper, len(there)
-        self._progress = progress
+    keeper: Keeper
+    there: Sequence[str | None]
+    progress: Callable[[Progress], None] | None
+
+    def __post_init__(self) -> None:
         self._begin = time.perf_counter()
-        self._done = self._stored = sum(each is not None for each in there)
-        self._planless = sum(map(bool, there))
+        self._done = self._stored = sum(each is not None for each in self.there)
+        self._planless = sum(map(bool, self.there))
         self._report(None)
 
     def add(self, values: Values) -> None:
@@ -202,11 +200,9 @@ class _Reporter:
         self._report(row_of(values))
 
     def _report(self, row: Row | None) -> None:
-        if self._progress is not None:
-            seconds = time.perf_counter() - self._begin
-            self._progress(
-                Progress(self._done, self.total, self._stored, self._planless, seconds, row)
-            )
+        if self.progress is not None:
+            seconds, total = time.perf_counter() - self._begin, len(self.there)
+            self.progress(Progress(self._done, total, self._stored, self._planless, seconds, row))
 
 
 def _solve(

@@ -1,7 +1,5 @@
 """Request of a sweep: candidate clusters, collectives, sizes, methods and their limits."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from pathlib import Path

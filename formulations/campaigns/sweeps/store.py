@@ -7,8 +7,6 @@ that a kill between two steps loses nothing and repeats nothing. Other programs 
 as they are: ``rows-*.parquet``.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import time

@@ -13,8 +13,6 @@ whether another process has made the same.
 Lists and ranges as people write them: ``[2,4,8]``, ``2..8``, ``2..64 x2``, ``1KB..1GB x4``.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

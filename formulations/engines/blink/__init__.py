@@ -5,10 +5,10 @@
 Source: Wang et al., Blink: Fast and Generic Collectives for Distributed ML, MLSys 2020.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
+
+from ccl.options import option
 
 Packing = Literal["exact", "multiplicative weights"]
 Halves = Literal["at once", "in turn"]
@@ -18,45 +18,35 @@ Halves = Literal["at once", "in turn"]
 class Options:
     """Root, packing and number of trees."""
 
-    all_reduce_root: int | None = field(
-        default=None,
-        metadata={
-            "label": "Root of an all-reduce",
-            "min": 0,
-            "help": "Rank that adds up and spreads all data; empty: the best one",
-        },
+    all_reduce_root: int | None = option(
+        None,
+        "Root of an all-reduce",
+        "Rank that adds up and spreads all data; empty: the best one",
+        min=0,
     )
-    packing: Packing = field(
-        default="exact",
-        metadata={
-            "label": "Packing",
-            "help": "exact: trees at the rate of the worst cut; multiplicative weights: the "
-            "paper's approximation, then a program for what each tree carries",
-        },
+    packing: Packing = option(
+        "exact",
+        "Packing",
+        "exact: trees at the rate of the worst cut; multiplicative weights: the "
+        "paper's approximation, then a program for what each tree carries",
     )
-    trees: int = field(
-        default=0,
-        metadata={
-            "label": "Trees at most",
-            "min": 0,
-            "max": 1000,
-            "help": "Chosen by an integer program, as fast as so many can be; 0: any number",
-        },
+    trees: int = option(
+        0,
+        "Trees at most",
+        "Chosen by an integer program, as fast as so many can be; 0: any number",
+        min=0,
+        max=1000,
     )
-    rounds: int = field(
-        default=1000,
-        metadata={
-            "label": "Rounds of multiplicative weights",
-            "min": 1,
-            "max": 100_000,
-            "help": "More come nearer to the best rate",
-        },
+    rounds: int = option(
+        1000,
+        "Rounds of multiplicative weights",
+        "More come nearer to the best rate",
+        min=1,
+        max=100_000,
     )
-    halves: Halves = field(
-        default="at once",
-        metadata={
-            "label": "Halves of an all-reduce",
-            "help": "at once: trees go up and down at the same time and share the links, as the "
-            "paper packs them; in turn: the best trees of a broadcast alone, up and then down",
-        },
+    halves: Halves = option(
+        "at once",
+        "Halves of an all-reduce",
+        "at once: trees go up and down at the same time and share the links, as the "
+        "paper packs them; in turn: the best trees of a broadcast alone, up and then down",
     )

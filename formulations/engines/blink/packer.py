@@ -18,21 +18,9 @@ import numpy as np
 from ccl.errors import LimitReached, ProblemError
 from ccl.plans import Forest, Tree
 from ccl.problem import Problem
-from ccl.result import Result, Status, Stop
+from ccl.result import Result
 from formulations.core.run import Run
-from formulations.engines.blink import Options
-from formulations.engines.blink.roots import (
-    Graph,
-    Pool,
-    best_root,
-    chosen,
-    from_root,
-    of_root,
-    shared_halves,
-    symmetric_links,
-    turned_round,
-    weighted,
-)
+from formulations.engines.blink import Options, roots
 from formulations.engines.forestcoll.plans import best_forest, halves, load_of, shared_rates, turned
 from formulations.engines.forestcoll.search import (
     BYTES,
@@ -41,7 +29,6 @@ from formulations.engines.forestcoll.search import (
     Rate,
     forest_rate,
     network_of,
-    rate_of,
 )
 from formulations.engines.forestcoll.splitting import Packed, Route, Routes, pack, split
 from formulations.engines.interval_overlay import exact_parts, refined
@@ -131,11 +118,11 @@ class Packer:
     ) -> tuple[Tree, ...]:
         """Return the trees that a program chooses; `whole` is the best rate of any."""
         run, options = self.run, self.options
-        pool = weighted(graph, rounds=options.rounds, over=lambda: run.expired)
+        pool = roots.weighted(graph, rounds=options.rounds, over=lambda: run.expired)
         run.note(f"multiplicative weights alone reach {pool.rate / whole:.2%} of the best rate")
         if options.packing == "exact":
             pool = _with(pool, graph, packed())
-        best = chosen(graph, pool, options.trees, backend=run.backend, time_limit=run.left)
+        best = roots.chosen(graph, pool, options.trees, backend=run.backend, time_limit=run.left)
         run.met(best.size)
         run.note(
             f"{len(best.places)} of {len(pool.arcs)} trees reach {best.rate / whole:.2%} of it"
@@ -145,7 +132,7 @@ class Packer:
 
 
 @dataclass(frozen=True, eq=False)
-class _Numbered(Graph):
+class _Numbered(roots.Graph):
     """A graph of ranks with the rank of each device, -1 for other devices, and the network."""
 
     rank: np.ndarray
@@ -161,16 +148,16 @@ def _graph(network: Network, ends: tuple[Ints, Ints], row: Ints, capacity: np.nd
     return _Numbered(len(network.gpus), root, tail, head, row, capacity, rank, network)
 
 
-def _with(pool: Pool, graph: _Numbered, packed: list[Packed]) -> Pool:
+def _with(pool: roots.Pool, graph: _Numbered, packed: list[Packed]) -> roots.Pool:
     """Return a pool with more trees, those first."""
     rank = graph.rank
     ends = zip(graph.tail.tolist(), graph.head.tolist(), strict=True)
     number = {pair: arc for arc, pair in enumerate(ends)}
     arcs = [[number[int(rank[a]), int(rank[b])] for a, b in each.edges] for each in packed]
-    more = np.array([from_root(graph, np.array(each)) for each in arcs])
+    more = np.array([roots.from_root(graph, np.array(each)) for each in arcs])
     every = np.concatenate([more, pool.arcs])
     _, first = np.unique(np.sort(every, axis=1), axis=0, return_index=True)
-    return Pool(every[np.sort(first)], pool.rate)
+    return roots.Pool(every[np.sort(first)], pool.rate)
 
 
 def _laid(
@@ -229,16 +216,14 @@ def solve_blink(run: Run, options: Options) -> Result:
     forest = _all_reduce(packer) if whole else _half(packer)
     run.note(f"{len(forest.trees)} trees of one root, {forest.depth} GPUs deep")
     run.offer(forest, message="a forest")
-    best = run.best
-    met = best is not None and best.status is Status.THROUGHPUT
-    return run.finish(Stop.RATE if met else run.reached if run.enough else Stop.CONSTRUCTED)
+    return run.finish_rate()
 
 
 def _half(packer: Packer) -> Forest:
     """Return the trees of a broadcast or a reduction."""
     run = packer.run
     rate = forest_rate(run.problem)
-    run.bounds = tuple(sorted((*run.bounds, rate.bound), key=lambda each: -each.makespan))
+    run.prove([rate.bound])
     trees = packer.trees(rate)
     return Forest(_turned(trees) if rate.reduces else trees, reduces=rate.reduces)
 
@@ -247,18 +232,18 @@ def _all_reduce(packer: Packer) -> Forest:
     """Return trees that go up to a root and down again."""
     run = packer.run
     network = network_of(halves(run.problem)[1])
-    root = best_root(network, _requested_root(run.problem, packer.options.all_reduce_root))
+    root = roots.best_root(network, _requested_root(run.problem, packer.options.all_reduce_root))
     nbytes = network.share * int(network.weight.sum()) / BYTES
     run.note(
         f"root {run.problem.topology.ranks[root.rank]}: at most {float(root.into):.6g} GB/s up and "
         f"{float(root.out):.6g} GB/s down; {float(nbytes / root.into + nbytes / root.out):.6g} µs "
         "if each half had the links alone, one after the other"
     )
-    back = symmetric_links(network)
-    rates = _alone(network, root.rank)
+    back = roots.symmetric_links(network)
+    rates = roots.alone(network, root.rank)
     whole = None
     if packer.options.halves == "at once":
-        shares = shared_halves(network, root.rank, backend=run.backend, left=lambda: run.left)
+        shares = roots.shared_halves(network, root.rank, backend=run.backend, left=lambda: run.left)
         run.met(shares.size)
         run.note(f"both halves at once take {shares.makespan:.6g} µs in the steady state")
         whole = float(nbytes) / shares.makespan
@@ -271,15 +256,6 @@ def _all_reduce(packer: Packer) -> Forest:
     else:
         spread = packer.both_ways(down, back, whole)
     return Forest(_turned(spread), reduces=True, spread=spread)
-
-
-def _alone(network: Network, rank: int) -> tuple[Rate, Rate]:
-    """Return the rates up and down, each alone on the links."""
-    up, down = (
-        rate_of(each, sinks=each.sinks, reduces=False)
-        for each in (of_root(turned_round(network), rank), of_root(network, rank))
-    )
-    return up, down
 
 
 def _requested_root(problem: Problem, rank: int | None) -> int | None:

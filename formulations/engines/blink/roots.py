@@ -51,11 +51,11 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.csgraph import shortest_path
 
 from ccl.result import ModelSize
-from formulations.engines.forestcoll.plans import Shares
-from formulations.engines.forestcoll.search import BYTES, Ints, Network, rate_of
+from formulations.engines.epoch_grid.arcs import distances
+from formulations.engines.forestcoll.plans import Shares, leaving
+from formulations.engines.forestcoll.search import BYTES, Ints, Network, Rate, rate_of
 from formulations.engines.kernels.arborescence import FAR, arborescences
 from formulations.engines.kernels.maxflow import newton, tight_sides
 from formulations.solvers import cp
@@ -117,21 +117,24 @@ def best_root(network: Network, rank: int | None) -> Root:
 
 
 def _root(network: Network, rank: int) -> Root:
-    out, into = (
-        rate_of(each, sinks=each.sinks, reduces=False).speed
-        for each in (of_root(network, rank), of_root(turned_round(network), rank))
+    up, down = alone(network, rank)
+    return Root(rank, down.speed, up.speed)
+
+
+def alone(network: Network, rank: int) -> tuple[Rate, Rate]:
+    """Return the rates of both halves, up to a root and down from it, each alone on the links."""
+    up, down = (
+        rate_of(each, sinks=each.sinks, reduces=False)
+        for each in (of_root(turned_round(network), rank), of_root(network, rank))
     )
-    return Root(rank, out, into)
+    return up, down
 
 
 def _far(network: Network) -> np.ndarray:
     """Return how many links each rank is from the farthest one, shape (ranks,)."""
-    many = len(network.weight)
-    links = sparse.csr_array(
-        (np.ones(len(network.src)), (network.src, network.dst)), shape=(many, many)
-    )
-    hops = np.asarray(shortest_path(links, unweighted=True, indices=network.gpus))
-    return np.asarray(hops[:, network.gpus].max(axis=1))
+    ones = np.ones(len(network.src))
+    hops = distances(network.src, network.dst, ones, len(network.weight))
+    return np.asarray(hops[np.ix_(network.gpus, network.gpus)].max(axis=1))
 
 
 EPSILON = 0.1
@@ -422,10 +425,8 @@ class _HalvesProgram:
             rows.append(crossed @ (self.capacity - out if up else out) >= rate)
         relays = np.setdiff1d(np.arange(len(network.weight)), network.gpus)
         if len(relays):
-            ends = np.concatenate([network.src, network.dst]), np.tile(np.arange(many), 2)
-            signs = np.repeat([1.0, -1.0], many)
-            leaves: Any = sparse.csr_array((signs, ends), (len(network.weight), many))
-            rows.append(leaves[relays] @ out == 0)
+            leaves: Any = leaving(network)[relays]
+            rows.append(leaves @ out == 0)
         even = np.full(many, EVEN / many)
         found = backend.solve(cp.Problem(cp.Maximize(rate - even @ apart), rows), method="simplex")
         self.rate, self.size = float(np.asarray(rate.value)), found.size

@@ -11,8 +11,6 @@ None, and forms fall back on the order of ranks.
 Grids: which shape the links between GPUs have, and rings and rows along its dimensions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -31,9 +29,7 @@ def by_rank(topology: Topology) -> np.ndarray:
     return np.arange(len(topology.ranks))
 
 
-def arranged(
-    topology: Topology, pairs: Iterable[tuple[int, int]], *, places: int | None = None
-) -> np.ndarray | None:
+def arranged(topology: Topology, pairs: Iterable[tuple[int, int]]) -> np.ndarray | None:
     """Return an order in which each pair of places (src, dst) is joined, or None.
 
     Parameters
@@ -42,16 +38,12 @@ def arranged(
         Whose ranks are ordered.
     pairs
         Places that must be joined, in that direction.
-    places
-        How many there are; by default as many as ranks. Ranks left over come last.
     """
-    count = len(topology.ranks)
-    wanted = Reachability.of(count if places is None else places, pairs)
+    wanted = Reachability.of(len(topology.ranks), pairs)
     for paths in nearest(topology):
         order = fitted(paths, wanted)
         if order is not None:
-            used = set(order)
-            return np.array([*order, *(rank for rank in range(count) if rank not in used)])
+            return np.array(order)
     return None
 
 

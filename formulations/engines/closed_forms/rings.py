@@ -20,8 +20,6 @@ symmetry makes of the last ring is tried before anything is searched. Where one 
 the search begins again with the ranks in another order. No claim is made that there are no more.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -36,17 +34,7 @@ from ccl.result import Result
 from ccl.symmetry import symmetry_of
 from ccl.topology import Topology
 from formulations.core.run import Run
-from formulations.engines.closed_forms.routing import (
-    WORK,
-    Formula,
-    Hop,
-    Patience,
-    Pattern,
-    Reachability,
-    cycle,
-    paces,
-    ring_of,
-)
+from formulations.engines.closed_forms import routing
 from formulations.engines.closed_forms.steps import answer
 from formulations.engines.closed_forms.steps import refuses as refuses_any
 from formulations.engines.closed_forms.trees import Messages, Task
@@ -91,7 +79,7 @@ class Rings:
 def side_by_side(topology: Topology) -> list[Rings]:
     """Return for each pace of a link as many rings as were found."""
     lanes = _Lanes(topology)
-    every = [lanes.rings(pace) for pace in paces(topology)]
+    every = [lanes.rings(pace) for pace in routing.paces(topology)]
     return [each for each in every if each.both or each.ahead]
 
 
@@ -107,7 +95,7 @@ class _Lanes:
         self.symmetries = symmetry_of(topology).ranks[1:]
         transfers = transfers_of(topology)
         rank = {topology.index[name]: rank for name, rank in topology.rank.items()}
-        self.routes: dict[tuple[int, int], list[Hop]] = {}
+        self.routes: dict[tuple[int, int], list[routing.Hop]] = {}
         hops = np.split(transfers.link, transfers.first[1:-1])
         for src, dst, hop in zip(transfers.src.tolist(), transfers.dst.tolist(), hops, strict=True):
             if src in rank and dst in rank:
@@ -117,7 +105,7 @@ class _Lanes:
 
     def rings(self, pace: float) -> Rings:
         """Find rings at a pace, as many as there are."""
-        left = WORK
+        left = routing.WORK
         chance = np.random.default_rng(0)
         best = Rings(pace, (), ())
         for attempt in range(ATTEMPTS if self.count <= FEW else 1):
@@ -150,7 +138,7 @@ class _Lanes:
         return min(*out, *into)
 
     def _found(
-        self, order: np.ndarray, take: Callable[[int, int], Hop | None], *, mutual: bool
+        self, order: np.ndarray, take: Callable[[int, int], routing.Hop | None], *, mutual: bool
     ) -> tuple[np.ndarray, ...]:
         """Take rings one after the other, each beginning at another rank."""
         rings: list[np.ndarray] = []
@@ -162,9 +150,9 @@ class _Lanes:
             at = np.roll(order, -len(rings)).tolist()
             place = np.argsort(at)
             every = [each.mutual if mutual else each for each in self._joined(place.tolist())]
-            patience = Patience(max(WORK // SEARCHES, 100 * self.count))
+            patience = routing.Patience(max(routing.WORK // SEARCHES, 100 * self.count))
             begin = patience.left
-            ring = cycle(
+            ring = routing.cycle(
                 every[-1],
                 patience,
                 faster=every[:-1],
@@ -177,12 +165,12 @@ class _Lanes:
             rings.append(np.array(at)[ring])
 
     def _image(
-        self, rings: Sequence[np.ndarray], take: Callable[[int, int], Hop | None]
+        self, rings: Sequence[np.ndarray], take: Callable[[int, int], routing.Hop | None]
     ) -> np.ndarray | None:
         """Take the image of the last ring under a symmetry that fits beside all of them."""
         for images in self.symmetries if rings else ():
             ring = images[rings[-1]]
-            hops: list[Hop] = []
+            hops: list[routing.Hop] = []
             for src, dst in pairwise([*ring.tolist(), int(ring[0])]):
                 hop = take(src, dst)
                 if hop is None:
@@ -194,7 +182,7 @@ class _Lanes:
                 self._give(hop)
         return None
 
-    def _joined(self, place: list[int]) -> list[Reachability]:
+    def _joined(self, place: list[int]) -> list[routing.Reachability]:
         """Return which places free paths join, at first by the fastest and shortest only."""
         pairs: dict[tuple[float, int], list[tuple[int, int]]] = {}
         for (src, dst), hops in self.routes.items():
@@ -204,22 +192,22 @@ class _Lanes:
                 pairs.setdefault(near, []).append((place[src], place[dst]))
         kinds = sorted(pairs) or [(0.0, 0)]
         return [
-            Reachability.of(
+            routing.Reachability.of(
                 self.count, (pair for each in kinds[: i + 1] for pair in pairs.get(each, ()))
             )
             for i in range(len(kinds))
         ]
 
-    def _shortest(self, hops: list[Hop]) -> Hop | None:
+    def _shortest(self, hops: list[routing.Hop]) -> routing.Hop | None:
         return next((hop for hop in hops if all(self.left[link] for link in hop)), None)
 
-    def _take(self, src: int, dst: int) -> Hop | None:
+    def _take(self, src: int, dst: int) -> routing.Hop | None:
         hop = self._shortest(self.routes[src, dst])
         for link in hop or ():
             self.left[link] -= 1
         return hop
 
-    def _take_both(self, src: int, dst: int) -> Hop | None:
+    def _take_both(self, src: int, dst: int) -> routing.Hop | None:
         there = self._take(src, dst)
         back = None if there is None else self._take(dst, src)
         if there is None or back is None:
@@ -227,14 +215,14 @@ class _Lanes:
             return None
         return (*there, *back)
 
-    def _give(self, hop: Hop) -> None:
+    def _give(self, hop: routing.Hop) -> None:
         for link in hop:
             self.left[link] += 1
 
 
 def _as_places(
-    take: Callable[[int, int], Hop | None], at: list[int], src: int, dst: int
-) -> Hop | None:
+    take: Callable[[int, int], routing.Hop | None], at: list[int], src: int, dst: int
+) -> routing.Hop | None:
     return take(at[src], at[dst])
 
 
@@ -255,7 +243,7 @@ def refuses(problem: Problem, *, both: bool = False) -> str | None:
         return reason
     if both and len(problem.topology.ranks) < 3:
         return "both directions around a ring of 2 GPUs are the same"
-    return _no_ring(both=both) if ring_of(problem.topology, both=both) is None else None
+    return _no_ring(both=both) if routing.ring_of(problem.topology, both=both) is None else None
 
 
 def _no_ring(*, both: bool) -> str:
@@ -275,8 +263,8 @@ def send_around(run: Run, *, both: bool, rings: int) -> Result:
     if reason is not None:
         raise Infeasible(f"{run.formulation} cannot go around {run.problem.topology}: {reason}")
     topology = run.problem.topology
-    single = ring_of(topology, both=both)
-    back = ring_of(topology.reversed(), both=both)
+    single = routing.ring_of(topology, both=both)
+    back = routing.ring_of(topology.reversed(), both=both)
     assert single is not None
     assert back is not None
     if rings == 1:
@@ -333,7 +321,7 @@ def split(places: int, turn: np.ndarray, *, both: bool) -> Around:
 
 def pattern(
     problem: Problem, rings: Sequence[np.ndarray], back: Sequence[np.ndarray], *, both: bool
-) -> Pattern:
+) -> routing.Pattern:
     """Return the form of a problem around rings, given by the ranks around them.
 
     On reversed links, along which sums are read backwards, it goes around `back`.
@@ -345,7 +333,7 @@ def pattern(
     def around(orders: Sequence[np.ndarray]) -> Callable[[Task], Messages]:
         return lambda task: _dealt(task, orders, lambda part: spread(part, both=both))
 
-    return Pattern(
+    return routing.Pattern(
         order=np.arange(collective.ranks),
         spread=around(rings),
         turned=around(back),
@@ -366,31 +354,25 @@ def _dealt(task: Task, rings: Sequence[np.ndarray], spread: Callable[[Task], Mes
     for number, order in enumerate(rings):
         mine = ring == number
         if mine.any():
-            place = np.argsort(order)
-            part = Task(task.places, task.chunk[mine], place[task.root[mine]], task.goal[mine])
-            sent = spread(part)
+            part = task.chosen(mine)
+            sent = spread(replace(part, root=np.argsort(order)[part.root]))
             parts.append(replace(sent, src=order[sent.src], dst=order[sent.dst]))
     return Messages.joined(parts)
 
 
 def _shifted(task: Task, *, both: bool) -> Messages:
-    """In every step each place passes on what it has got in the step before."""
+    """Send every chunk on around the ring, all from the first step on."""
     far = split(task.places, task.turns(), both=both)
-    parts = []
-    for direction, most in ((1, far.ahead), (-1, far.back)):
-        for step in range(int(most.max(initial=0))):
-            going = most > step
-            chunk, root = task.chunk[going], task.root[going]
-            src = (root + direction * step) % task.places
-            dst = (src + direction) % task.places
-            parts.append(Messages(np.full(len(chunk), step), chunk, src, dst))
-    return Messages.joined(parts)
+    return _onwards(task, far, np.zeros_like(task.root))
 
 
 def _piped(task: Task, *, both: bool) -> Messages:
-    """Chunk after chunk leaves its root and goes on a place in every step."""
-    turn = task.turns()
-    far, begin = _arms(task.places, turn, both=both)
+    """Send chunks from the root one after the other, each on as soon as it is there."""
+    return _onwards(task, *_arms(task.places, task.turns(), both=both))
+
+
+def _onwards(task: Task, far: Around, begin: np.ndarray) -> Messages:
+    """Send each chunk as far as it has to go both ways, from the step on in which it begins."""
     parts = []
     for direction, most in ((1, far.ahead), (-1, far.back)):
         for step in range(int(most.max(initial=0))):
@@ -412,7 +394,7 @@ def _arms(places: int, turn: np.ndarray, *, both: bool) -> tuple[Around, np.ndar
     return Around(np.where(turn % 2, 0, whole), np.where(turn % 2, whole, 0)), turn // 2
 
 
-def _sharded(problem: Problem, rings: int, *, both: bool) -> Formula:
+def _sharded(problem: Problem, rings: int, *, both: bool) -> routing.Formula:
     collective = problem.collective
     p, c = collective.ranks, chunks_per_shard(problem)
     n = -(-c // rings)
@@ -420,7 +402,7 @@ def _sharded(problem: Problem, rings: int, *, both: bool) -> Formula:
     steps = int(far.ahead.max())
     sent = max(int(far.ahead.sum()), int(far.back.sum())) * collective.size / p / c
     times = 2 if collective.kind == "all-reduce" else 1
-    return Formula(
+    return routing.Formula(
         "2 " * (times - 1) + _said(p, n, _share(n, c, rings), both=both),
         lambda alpha, beta: times * (steps * alpha + sent * beta),
     )
@@ -445,7 +427,7 @@ def _said(p: int, n: int, share: str, *, both: bool) -> str:
     return f"(p/2 α + {more} {share} β)"
 
 
-def _rooted(problem: Problem, rings: int, *, both: bool) -> Formula:
+def _rooted(problem: Problem, rings: int, *, both: bool) -> routing.Formula:
     p, c = problem.collective.ranks, chunks_per_shard(problem)
     n = -(-c // rings)
     far, begin = _arms(p, np.arange(n), both=both)
@@ -459,6 +441,6 @@ def _rooted(problem: Problem, rings: int, *, both: bool) -> Formula:
     else:
         steps_said = f"p-2+⌈{text}/2⌉"
     chunk = problem.collective.size / c
-    return Formula(
+    return routing.Formula(
         f"({steps_said}) (α + m/c β)", lambda alpha, beta: steps * (alpha + chunk * beta)
     )

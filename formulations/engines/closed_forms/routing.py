@@ -254,24 +254,20 @@ def cycle(
     return None
 
 
+@dataclass
 class _Search:
     """A path from the first rank, and what may still come after each of its ranks."""
 
-    def __init__(
-        self,
-        paths: Reachability,
-        tiers: Sequence[Reachability],
-        take: Callable[[int, int], Hop | None],
-    ) -> None:
-        self.paths = paths
-        self.tiers = tiers
-        self.take = take
-        self.path = [0]
-        self.hops: list[Hop] = [()]
-        self.pending = [paths.out[0]]
-        self.free = (1 << paths.count) - 2
-        self.turned = False
-        self.work = 1
+    paths: Reachability
+    tiers: Sequence[Reachability]
+    take: Callable[[int, int], Hop | None]
+    turned: bool = False
+    work: int = 1
+
+    def __post_init__(self) -> None:
+        self.path, self.hops = [0], list[Hop]([()])
+        self.pending = [self.paths.out[0]]
+        self.free = (1 << self.paths.count) - 2
 
     def following(self) -> int | None:
         """Return who comes next: the nearest that is left, by rank after the last."""

@@ -22,8 +22,6 @@ which it is there first. Where none joins them the chunk goes the quickest chain
 it keeps a copy.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -42,12 +40,13 @@ from formulations.core.refusals import no_stores
 from formulations.core.run import Run
 from formulations.engines.closed_forms.routing import Pattern
 from formulations.engines.closed_forms.trees import EVERYONE, Messages, Task
-from formulations.engines.epoch_grid.arcs import no_path
+from formulations.engines.epoch_grid.arcs import flattened, no_path
 from formulations.engines.list_scheduling.timed import (
     TimedTransfers,
     Transfers,
     backwards,
     in_epochs,
+    one_after,
     quickest_hop,
     reverse_transfers,
     transfers_of,
@@ -259,15 +258,8 @@ def _costs(transfers: Transfers, used: np.ndarray) -> np.ndarray:
     """Return the largest costs of some transfers, within hosts and between them, shape (2, 2)."""
     hosts = np.array([each.host or "" for each in transfers.topology.devices])
     within = hosts[transfers.src[used]] == hosts[transfers.dst[used]]
-    return np.array(
-        [
-            [
-                every[used][which].max(initial=0.0)
-                for every in (transfers.latency, transfers.slowest)
-            ]
-            for which in (within, ~within)
-        ]
-    )
+    costs = np.stack([transfers.latency, transfers.slowest])[:, used]
+    return np.array([costs[:, which].max(axis=1, initial=0.0) for which in (within, ~within)])
 
 
 def _busiest(
@@ -275,10 +267,8 @@ def _busiest(
 ) -> tuple[int, int]:
     """Return the link that most pairs of devices share in one step, and how many."""
     transfers = by_pair.transfers
-    many = np.diff(transfers.first)[timed.transfer]
-    row = np.repeat(np.arange(len(timed)), many)
-    offset = np.arange(len(row)) - np.repeat(np.cumsum(many) - many, many)
-    link = transfers.link[transfers.first[timed.transfer][row] + offset]
+    place, row = flattened(transfers.first, timed.transfer)
+    link = transfers.link[place]
     links = len(transfers.topology.links)
     where = step[row] * links + link
     pairs, which = np.unique(pair, return_inverse=True)
@@ -334,17 +324,16 @@ def refuses(problem: Problem) -> str | None:
     return no_stores(problem) or irreversible(problem)
 
 
-def answer(run: Run, pattern: Pattern) -> Result:
-    """Offer the schedule of a form.
+def answer(run: Run, pattern: Pattern, *, doubted: bool = False) -> Result:
+    """Offer the schedule of a form; if it is `doubted`, its sums may overlap.
 
     Raises
     ------
     Infeasible
         If no path leads from one place to another.
+    ScheduleError
+        If a schedule that is doubted breaks a rule.
     """
-    # They load numba and SciPy's graphs, which a menu of formulations does without.
-    from formulations.engines.list_scheduling.timed import in_epochs, one_after  # noqa: PLC0415
-
     collective = run.problem.collective
     form = Form(run.problem, pattern)
     if not collective.reduces:
@@ -364,7 +353,7 @@ def answer(run: Run, pattern: Pattern) -> Result:
         second = replace(walks[1].timed, start=walks[1].timed.start + last)
         plan = in_epochs(form.problem, form.transfers, one_after(first, second))
     run.closed_form = form.closed(walks)
-    run.offer(plan)
+    run.offer(plan, doubted=doubted)
     return run.finish(Stop.CONSTRUCTED)
 
 
@@ -469,15 +458,9 @@ class Form:
         """Return the schedule of one step: its sends wait for links only."""
         topology = self.problem.topology
         rank = {topology.index[name]: rank for name, rank in topology.rank.items()}
-        ends = zip(
-            self.transfers.src[timed.transfer].tolist(),
-            self.transfers.dst[timed.transfer].tolist(),
-            strict=True,
-        )
-        chunks = tuple(
-            Chunk(float(self.nbytes[chunk]), (rank[src],), (rank[dst],))
-            for chunk, (src, dst) in zip(timed.chunk.tolist(), ends, strict=True)
-        )
+        src, dst = self.transfers.src[timed.transfer], self.transfers.dst[timed.transfer]
+        sent = zip(timed.chunk.tolist(), src.tolist(), dst.tolist(), strict=True)
+        chunks = tuple(Chunk(float(self.nbytes[c]), (rank[a],), (rank[b],)) for c, a, b in sent)
         step = Collective("custom", len(topology.ranks), float(len(chunks)), chunks)
         numbered = replace(timed, chunk=np.arange(len(timed)))
         return in_epochs(Problem(topology, step), self.transfers, numbered, epoch_duration=tau)

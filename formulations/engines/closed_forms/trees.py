@@ -77,6 +77,10 @@ class Task:
         turn[order] = np.arange(len(pairs)) - np.repeat(first, many)
         return turn
 
+    def chosen(self, which: np.ndarray) -> Task:
+        """Return the task of some of the chunks."""
+        return Task(self.places, self.chunk[which], self.root[which], self.goal[which])
+
 
 @dataclass(frozen=True)
 class Messages:

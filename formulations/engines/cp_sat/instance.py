@@ -28,8 +28,6 @@ A time counts as a multiple if it is within NEAR ticks of one. Then each y is to
 at most, and the longest chain of n waits by 2 n NEAR, which is taken off the bound.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -38,6 +36,7 @@ from typing import Any
 import numpy as np
 
 from ccl.errors import SolveError
+from formulations.engines.epoch_grid.arcs import distances, flattened
 from formulations.engines.list_scheduling.multistart import Task
 from formulations.engines.list_scheduling.timed import TimedTransfers, Transfers
 
@@ -248,12 +247,14 @@ class Instance:
         start = self._retimed(which, begun, group)
         if start is None:
             return None
-        task = self.task
-        chunk, transfer = self.chunk[which], self.transfer[which]
-        took = (
-            task.transfers.latency[transfer] + task.nbytes[chunk] * task.transfers.slowest[transfer]
-        )
-        return TimedTransfers(transfer, chunk, start, group), float((start + took).max(initial=0.0))
+        made = TimedTransfers(self.transfer[which], self.chunk[which], start, group)
+        return made, float((start + self._took(which)).max(initial=0.0))
+
+    def _took(self, which: np.ndarray) -> np.ndarray:
+        """Return the µs that each chosen pair takes."""
+        transfers, transfer = self.task.transfers, self.transfer[which]
+        nbytes = self.task.nbytes[self.chunk[which]]
+        return np.asarray(transfers.latency[transfer] + nbytes * transfers.slowest[transfer])
 
     def _groups(self, which: np.ndarray, begun: np.ndarray) -> np.ndarray:
         """Return the number of the transmission of each chosen pair."""
@@ -282,7 +283,7 @@ class Instance:
         task, transfers = self.task, self.task.transfers
         there = task.there[self.chunk[which], transfers.src[self.transfer[which]]]
         start = np.where(np.isfinite(there), there, 0.0)
-        at, of = _flat(self.first, which)
+        at, of = flattened(self.first, which)
         place = self.place[at]
         begin, _ = self._holds(which[of], place)
         np.maximum.at(start, of, task.free[task.resource[transfers.link[place]]] - begin)
@@ -305,8 +306,8 @@ class Instance:
         sent = zip(chunk.tolist(), transfers.src[transfer].tolist(), strict=True)
         source = np.array([came.get(pair, -1) for pair in sent], dtype=np.int64)
         on = np.flatnonzero(source >= 0)
-        took = transfers.latency[transfer] + task.nbytes[chunk] * transfers.slowest[transfer]
-        at, of = _flat(self.first, which)
+        took = self._took(which)
+        at, of = flattened(self.first, which)
         resource = task.resource[transfers.link[self.place[at]]]
         order = np.lexsort((begun[of] + self.end[at], begun[of] + self.begin[at], resource))
         begin, end = self._holds(which[of], self.place[at])
@@ -318,14 +319,6 @@ class Instance:
             np.concatenate([group[on], group[of[behind]]]),
             np.concatenate([took[source[on]], end[ahead] - begin[behind]]),
         )
-
-
-def _flat(first: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the crossings of some pairs, and the place in `which` that each belongs to."""
-    many = first[which + 1] - first[which]
-    of = np.repeat(np.arange(len(which)), many)
-    at = first[which][of] + np.arange(len(of)) - (np.cumsum(many) - many)[of]
-    return at, of
 
 
 def make_instance(task: Task, *, upper: float) -> Instance:
@@ -343,7 +336,7 @@ def make_instance(task: Task, *, upper: float) -> Instance:
     latest = most - tail
     chunk, transfer = _useful(task, ticks, earliest=earliest, latest=latest)
     first = np.concatenate([[0], np.cumsum(np.diff(transfers.first)[transfer])])
-    place, of = _flat(transfers.first, transfer)
+    place, of = flattened(transfers.first, transfer)
     nbytes = task.nbytes[chunk]
     begin = transfers.lead[place] + nbytes[of] * transfers.drag[place]
     return Instance(
@@ -402,7 +395,8 @@ def _windows(task: Task, ticks: Ticks, most: int) -> tuple[np.ndarray, np.ndarra
     far: dict[float, np.ndarray] = {}
     for chunk, nbytes in enumerate(task.nbytes.tolist()):
         if nbytes not in far:
-            far[nbytes] = _distance(transfers, ticks.down(transfers.delay(nbytes)))
+            delay = ticks.down(transfers.delay(nbytes))
+            far[nbytes] = distances(transfers.src, transfers.dst, delay, len(held[chunk]))
         here = np.flatnonzero(held[chunk])
         begun = ticks.down(task.there[chunk][here])
         soonest = (begun[:, None] + far[nbytes][here]).min(axis=0, initial=most + 1)
@@ -411,17 +405,6 @@ def _windows(task: Task, ticks: Ticks, most: int) -> tuple[np.ndarray, np.ndarra
         left = far[nbytes][:, wanted].min(axis=1, initial=most + 1)
         tail[chunk] = np.where(np.isfinite(left), left, most + 1)
     return earliest, tail
-
-
-def _distance(transfers: Transfers, delay: np.ndarray) -> np.ndarray:
-    """Return the fewest ticks from device to device, infinite where there is no path."""
-    count = len(transfers.topology.devices)
-    far = np.full((count, count), np.inf)
-    np.fill_diagonal(far, 0.0)
-    np.minimum.at(far, (transfers.src, transfers.dst), delay.astype(float))
-    for middle in range(count):
-        np.minimum(far, far[:, middle, None] + far[None, middle, :], out=far)
-    return far
 
 
 def _shared(

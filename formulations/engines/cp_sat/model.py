@@ -42,8 +42,6 @@ Of a chunk that comes to a device over one link, one path at most is chosen, so 
 ``b`` for that link together.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
@@ -74,8 +72,10 @@ class Model:
         self.pairs = range(len(request["chunk"]))
         self.chosen = [self.model.new_bool_var("") for _ in self.pairs]
         self.into: dict[tuple[int, int], list[int]] = defaultdict(list)
+        self.begin: list[tuple[int, int]] = list(zip(request["chunk"], request["src"], strict=True))
+        self.end: list[tuple[int, int]] = list(zip(request["chunk"], request["dst"], strict=True))
         for pair in self.pairs:
-            self.into[request["chunk"][pair], request["dst"][pair]].append(pair)
+            self.into[self.end[pair]].append(pair)
         self.makespan = self.model.new_int_var(request["lower"], request["upper"], "")
         self.arrival = {
             (chunk, device): self.model.new_int_var(
@@ -104,9 +104,19 @@ class Model:
 
     def start(self, pair: int) -> LinearExprT:
         """Return when a pair starts if it is chosen."""
-        request = self.request
-        delay: int = request["delay"][pair]
-        return self.arrival[request["chunk"][pair], request["dst"][pair]] - delay
+        delay: int = self.request["delay"][pair]
+        return self.arrival[self.end[pair]] - delay
+
+    def soonest(self, pairs: list[int]) -> int:
+        """Return the tick before which no chunk of some pairs is where its pair begins."""
+        earliest: list[list[int]] = self.request["earliest"]
+        return min(earliest[chunk][device] for chunk, device in map(self.begin.__getitem__, pairs))
+
+    def left(self, pair: int) -> int:
+        """Return the ticks that the chunk of a pair takes on from where it ends."""
+        chunk, device = self.end[pair]
+        tail: int = self.request["tail"][chunk][device]
+        return tail
 
     def _comes_once(self) -> None:
         request, model = self.request, self.model
@@ -124,7 +134,7 @@ class Model:
     def _comes_before_it_goes(self) -> None:
         request, model = self.request, self.model
         for pair in self.pairs:
-            place = request["chunk"][pair], request["src"][pair]
+            place = self.begin[pair]
             start, chosen = self.start(pair), self.chosen[pair]
             ready = max(request["ready"][pair], self.there.get(place, 0))
             # A quicker path there may let the chunk come before this one could bring it.
@@ -168,7 +178,7 @@ class Model:
             for cross in range(request["first"][pair], request["first"][pair + 1]):
                 begin, end = request["begin"][cross], request["end"][cross]
                 if request["shared"][cross] < 0 and end > begin:
-                    place = request["chunk"][pair], request["dst"][pair]
+                    place = self.end[pair]
                     before = request["delay"][pair] - begin
                     alike[*place, request["resource"][cross], before, end - begin].append(pair)
         for (chunk, device, resource, before, length), pairs in alike.items():
@@ -258,14 +268,8 @@ class Model:
         there: cp_model.IntVar,
     ) -> None:
         """Hold the links of one transmission."""
-        request = self.request
-        soonest = min(
-            request["earliest"][request["chunk"][pair]][request["src"][pair]] for pair in pairs
-        )
-        left = min(
-            request["delay"][pair] + request["tail"][request["chunk"][pair]][request["dst"][pair]]
-            for pair in pairs
-        )
+        soonest = self.soonest(pairs)
+        left = min(self.request["delay"][pair] + self.left(pair) for pair in pairs)
         for resource, begin, end in links:
             if end > begin:
                 self._add(
@@ -293,10 +297,7 @@ class Model:
         for place, ticks in at.items():
             model.add_hint(self.arrival[place], ticks)
         model.add_hint(self.makespan, max(at.get(place, 0) for place in self.wanted))
-        starts = {
-            pair: at[request["chunk"][pair], request["dst"][pair]] - request["delay"][pair]
-            for pair in chosen
-        }
+        starts = {pair: at[self.end[pair]] - request["delay"][pair] for pair in chosen}
         users: dict[int, list[int]] = defaultdict(list)
         for node, pair in self.parts:
             users[node].append(pair)
@@ -332,20 +333,15 @@ class Waiting(Model):
                     self.moment[key],
                     length=length,
                     there=self._one_of(pairs),
-                    head=min(
-                        request["earliest"][request["chunk"][p]][request["src"][p]] for p in pairs
-                    ),
-                    tail=min(
-                        request["tail"][request["chunk"][p]][request["dst"][p]] for p in pairs
-                    ),
+                    head=self.soonest(pairs),
+                    tail=min(map(self.left, pairs)),
                 )
         self._once_at_a_time()
 
     def _cross(self, pair: int, crossings: range) -> None:
         """Let the links of a path be held one after the other."""
         request, model, chosen = self.request, self.model, self.chosen[pair]
-        arrival = self.arrival[request["chunk"][pair], request["dst"][pair]]
-        place = request["chunk"][pair], request["src"][pair]
+        arrival, place = self.arrival[self.end[pair]], self.begin[pair]
         # Differences of rounded times may be a tick too long.
         spare = 0 if request["exact"] else 1
         before = None
@@ -379,7 +375,7 @@ class Waiting(Model):
             return "shared", request["shared"][cross], resource
         if last:
             length = request["end"][cross] - request["begin"][cross]
-            return "last", request["chunk"][pair], request["dst"][pair], resource, length
+            return "last", *self.end[pair], resource, length
         return "own", pair, cross
 
     def _one_of(self, pairs: list[int]) -> LiteralT:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from typing import Any
 
@@ -124,13 +124,7 @@ def close_gap(
         If the task is too large for the model, or the solver's process died.
     """
     instance = make_instance(task, upper=upper)
-    request = {
-        **instance.request(lower=lower, hint=hint),
-        "waits": waits,
-        "seconds": effort.seconds,
-        "workers": effort.workers,
-        "seed": effort.seed,
-    }
+    request = {**instance.request(lower=lower, hint=hint), "waits": waits, **asdict(effort)}
     with TimedChild(request, seconds=effort.seconds) as child:
         yield from _reported(instance, child, lower)
 
@@ -145,11 +139,8 @@ def _reported(instance: Instance, child: TimedChild, lower: float) -> Iterator[N
         elif line["event"] == "solution":
             plan = instance.plan(line["pairs"], line["starts"])
         elif line["event"] == "end":
-            ending = (
-                TerminationCondition.LIMIT
-                if line["status"] == "limit"
-                else TerminationCondition.PROVED
-            )
+            over = line["status"] == "limit"
+            ending = TerminationCondition.LIMIT if over else TerminationCondition.PROVED
         ticks = instance.upper if line.get("status") == "infeasible" else line.get("bound", 0)
         bound = max(best, instance.ticks.proved(ticks, waits=instance.waits))
         if plan is not None:

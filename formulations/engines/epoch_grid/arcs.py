@@ -36,6 +36,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse import csgraph
 
 from ccl.topology import Topology
 from formulations.engines.epoch_grid.epochs import ROUNDING, EpochGrid
@@ -83,6 +84,19 @@ class Arcs:
     capacity: np.ndarray
     opened: np.ndarray | None = None
 
+    def chosen(self, which: list[int]) -> Arcs:
+        """Return some of the hops, each as often as it is named."""
+        return replace(
+            self,
+            routes=tuple(self.routes[hop] for hop in which),
+            src=self.src[which],
+            dst=self.dst[which],
+            delay=self.delay[which],
+            occupancy=self.occupancy[which],
+            begin=self.begin[which],
+            uses=self.uses[:, which],
+        )
+
     def open_in(self, epochs: int) -> np.ndarray:
         """Return whether a send may start over each hop in each epoch, shape (epochs, n)."""
         if self.opened is None:
@@ -97,13 +111,7 @@ class Arcs:
     @cached_property
     def distance(self) -> np.ndarray:
         """Fewest epochs from device to device, shape (devices, devices); inf if unreachable."""
-        count = len(self.topology.devices)
-        far = np.full((count, count), np.inf)
-        np.fill_diagonal(far, 0.0)
-        np.minimum.at(far, (self.src, self.dst), self.delay.astype(float))
-        for middle in range(count):
-            np.minimum(far, far[:, middle, None] + far[None, middle, :], out=far)
-        return far
+        return distances(self.src, self.dst, self.delay, len(self.topology.devices))
 
     @cached_property
     def stores(self) -> np.ndarray:
@@ -114,6 +122,15 @@ class Arcs:
     def copies(self) -> np.ndarray:
         """Whether each device copies, shape (devices,)."""
         return np.array([each.copies for each in self.topology.devices], dtype=bool)
+
+    @cached_property
+    def most(self) -> np.ndarray:
+        """How often a chunk may be sent over each hop at once, shape (hops,).
+
+        More than once is of use only towards what can neither store nor copy.
+        """
+        capacity = np.array([min(self.capacity[list(links)]) for links in self.links])
+        return np.where(~(self.stores | self.copies)[self.dst], capacity, 1).astype(int)
 
     @cached_property
     def links(self) -> tuple[tuple[int, ...], ...]:
@@ -169,7 +186,7 @@ def stays(grid: EpochGrid, links: Sequence[int]) -> list[tuple[int, int, float]]
 def link_arcs(grid: EpochGrid) -> Arcs:
     """Every link is a hop."""
     links = grid.topology.links
-    src, dst = grid.ends
+    src, dst = grid.topology.ends
     return Arcs(
         grid=grid,
         routes=tuple(link.ends for link in links),
@@ -251,16 +268,7 @@ def _let_through(hops: Arcs) -> Arcs:
                     loads.update(dict.fromkeys(((number, k) for k in epochs), 1 / len(epochs)))
         if all(load <= most[number] for (number, _), load in loads.items()):
             kept.append(hop)
-    return replace(
-        hops,
-        routes=tuple(hops.routes[hop] for hop in kept),
-        src=hops.src[kept],
-        dst=hops.dst[kept],
-        delay=hops.delay[kept],
-        occupancy=hops.occupancy[kept],
-        begin=hops.begin[kept],
-        uses=hops.uses[:, kept],
-    )
+    return hops.chosen(kept)
 
 
 def no_path(name: str) -> str:
@@ -319,19 +327,9 @@ def slowed(hops: Arcs) -> Arcs:
             number.append(hop)
             occupancy.append(epochs)
             opened.append(took == epochs)
-    kept = np.array(number)
-    taken = np.array(occupancy)
-    return replace(
-        hops,
-        routes=tuple(hops.routes[hop] for hop in number),
-        src=hops.src[kept],
-        dst=hops.dst[kept],
-        delay=hops.delay[kept] + taken - hops.occupancy[kept],
-        occupancy=taken,
-        begin=hops.begin[kept],
-        uses=hops.uses[:, kept],
-        opened=np.array(opened).T,
-    )
+    kept, taken = hops.chosen(number), np.array(occupancy)
+    delay = kept.delay + taken - kept.occupancy
+    return replace(kept, delay=delay, occupancy=taken, opened=np.array(opened).T)
 
 
 def _epochs(grid: EpochGrid, share: np.ndarray, epoch: int, *, link: int) -> int:
@@ -347,6 +345,33 @@ def _epochs(grid: EpochGrid, share: np.ndarray, epoch: int, *, link: int) -> int
             return 0
         if count >= least and count * slowest * capacity >= 1.0:
             return count
+
+
+def distances(src: np.ndarray, dst: np.ndarray, cost: np.ndarray, devices: int) -> np.ndarray:
+    """Return the cost of the cheapest path from device to device, shape (devices, devices).
+
+    Infinite where there is none, and on hops of infinite cost nothing goes.
+    """
+    order = np.argsort(cost, kind="stable")
+    order = order[np.isfinite(cost[order])]
+    best = order[np.unique(src[order] * devices + dst[order], return_index=True)[1]]
+    graph = sparse.csr_array((cost[best], (src[best], dst[best])), shape=(devices, devices))
+    return np.asarray(csgraph.dijkstra(graph))
+
+
+def flattened(first: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the entries of some rows of a ragged table, and the place in `which` of each.
+
+    Parameters
+    ----------
+    first
+        Where each row begins, and the last ends, shape (rows + 1,).
+    which
+        The rows.
+    """
+    many = first[which + 1] - first[which]
+    of = np.repeat(np.arange(len(which)), many)
+    return first[which][of] + np.arange(len(of)) - (np.cumsum(many) - many)[of], of
 
 
 def rows(row: np.ndarray, column: np.ndarray, shape: tuple[int, int], *, value: Any = 1.0) -> Any:
@@ -376,10 +401,8 @@ def capacity_rows(hops: Arcs, epoch: np.ndarray, hop: np.ndarray) -> tuple[Any, 
     """
     which, moment = spans(hops, epoch, hop)
     uses = sparse.csc_array(hops.uses)
-    wide = np.diff(uses.indptr)[hop[which]]
-    spread = np.repeat(np.arange(len(which)), wide)
-    place = np.arange(len(spread)) - np.repeat(np.cumsum(wide) - wide, wide)
-    link = uses.indices[uses.indptr[:-1][hop[which]][spread] + place]
+    place, spread = flattened(uses.indptr, hop[which])
+    link = uses.indices[place]
     width = int(moment.max(initial=0)) + 1
     shape = (uses.shape[0] * width, len(epoch))
     return rows(link * width + moment[spread], which[spread], shape), np.repeat(

@@ -12,8 +12,6 @@ what is sent from the others are images of what is sent from it. Nothing is lost
 the average of all images of a solution is a solution, takes as many epochs and is its own image.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import dataclass, replace
 

@@ -50,8 +50,6 @@ once, as schedules demand.
 The rows of the form that every model on a grid of epochs has.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -198,14 +196,6 @@ class EpochGrid:
         whole = np.maximum(1, np.floor(free + ROUNDING))
         return np.asarray(np.where(self.occupancy > 1, 1.0, whole))
 
-    @cached_property
-    def ends(self) -> tuple[np.ndarray, np.ndarray]:
-        """Positions of the devices that each link leaves and enters, each shape (links,)."""
-        index = self.topology.index
-        src = np.array([index[link.src] for link in self.topology.links], dtype=int)
-        dst = np.array([index[link.dst] for link in self.topology.links], dtype=int)
-        return src, dst
-
 
 def durations(
     topology: Topology, chunk_size: float, *, by: EpochBy, given: float | None = None
@@ -334,8 +324,8 @@ def memory(problem: Problem) -> Memory:
     )
     keeps = np.zeros((len(topology.devices), len(chunks)), dtype=bool)
     for number, chunk in enumerate(chunks):
-        for rank in chunk.destinations:
-            keeps[topology.index[topology.ranks[rank]], number] = True
+        wanting = [topology.index[topology.ranks[rank]] for rank in chunk.destinations]
+        keeps[wanting, number] = True
     return Memory(capacity, keeps)
 
 

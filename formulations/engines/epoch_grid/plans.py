@@ -5,8 +5,6 @@ Who has and who wants which chunk, as arrays for the models.
 What is still free on the grid of epochs, and how a transfer takes its share of it.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -37,11 +35,16 @@ class Demand:
 
     def earliest(self, distance: np.ndarray) -> np.ndarray:
         """Fewest epochs until a chunk can be at a device, shape (devices, chunks)."""
-        return _nearest(distance.T, self.has)
+        return nearest(distance, np.where(self.has, 0.0, np.inf))
 
     def tail(self, distance: np.ndarray) -> np.ndarray:
         """Fewest epochs from a device to the nearest that wants the chunk; 0 at one itself."""
-        return _nearest(distance, self.wants)
+        return nearest(distance.T, np.where(self.wants, 0.0, np.inf))
+
+    def holder(self, distance: np.ndarray, device: int, chunk: int) -> int:
+        """Return the device that has a chunk and is nearest to another."""
+        holders = np.flatnonzero(self.has[:, chunk])
+        return int(holders[distance[holders, device].argmin()])
 
 
 def demand(problem: Problem) -> Demand:
@@ -82,14 +85,13 @@ def without_copies(problem: Problem) -> Problem:
     return replace(problem, collective=replace(collective, chunks=chunks))
 
 
-def _nearest(distance: np.ndarray, marked: np.ndarray) -> np.ndarray:
-    """Smallest entry of each row of `distance` over the devices marked, per chunk."""
-    nearest = np.full(marked.shape, np.inf)
-    for chunk in range(marked.shape[1]):
-        columns = distance[:, marked[:, chunk]]
-        if columns.size:
-            nearest[:, chunk] = columns.min(axis=1)
-    return nearest
+def nearest(distance: np.ndarray, there: np.ndarray) -> np.ndarray:
+    """Return when each chunk can be at each device, from when it is where; (devices, chunks)."""
+    found = np.full(there.shape, np.inf)
+    for chunk in range(there.shape[1]):
+        have = np.flatnonzero(np.isfinite(there[:, chunk]))
+        found[:, chunk] = (distance[have] + there[have, chunk, None]).min(axis=0, initial=np.inf)
+    return found
 
 
 def pruned(sends: Iterable[Send], hops: Arcs, demand: Demand) -> list[Send]:
@@ -139,6 +141,13 @@ def schedule(sends: Sequence[Send], hops: Arcs, demand: Demand) -> Schedule:
     ordered = sorted(needed, key=lambda send: (send.epoch, -to_go[send], send.chunk, send))
     last = max(send.epoch + took(send) for send in ordered)
     return Schedule(tuple(ordered), hops.grid.epoch_duration, last)
+
+
+def sends_at(hops: Arcs, epoch: np.ndarray, *, hop: np.ndarray, chunk: np.ndarray) -> list[Send]:
+    """Return a send for each epoch, hop and chunk of three arrays of one shape."""
+    cells = zip(epoch.tolist(), hop.tolist(), chunk.tolist(), strict=True)
+    routes = [(hops.routes[each], at, number) for at, each, number in cells]
+    return [Send(at, number, path[0], path[-1], via=path[1:-1]) for path, at, number in routes]
 
 
 def farthest(sends: Sequence[Send], hops: Arcs) -> dict[Send, float]:

@@ -27,17 +27,21 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from ccl.bound import Bound, Cut, Path
 from ccl.errors import Infeasible
 from ccl.result import ModelSize
+from ccl.text import listing
 from ccl.topology import Topology
 from formulations.core.registry import ModelEstimate
-from formulations.engines.epoch_grid.arcs import Arcs, no_path
+from formulations.engines.epoch_grid.arcs import Arcs, no_path, rows
 from formulations.engines.epoch_grid.epochs import ROUNDING
 from formulations.engines.epoch_grid.plans import Demand
+from formulations.solvers import cp
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,99 @@ class Cells:
     def buffers(self) -> int:
         """Number of buffer variables."""
         return int(self.held.max(initial=-1)) + 1
+
+
+class CellProgram:
+    """The rows that all programs of whole chunks have, whatever their objective.
+
+    Attributes
+    ----------
+    hops, cells
+        The grid, and the variables that exist on it.
+    most
+        The most that each send variable may be, shape (n,).
+    """
+
+    hops: Arcs
+    cells: Cells
+    most: np.ndarray
+
+    @cached_property
+    def sends(self) -> cp.Variable:
+        """The variables f."""
+        if self.most.max(initial=1) == 1:
+            return cp.Variable(len(self.most), boolean=True)
+        bounds = [np.zeros(len(self.most)), self.most]
+        return cp.Variable(len(self.most), integer=True, bounds=bounds)
+
+    @cached_property
+    def buffers(self) -> cp.Variable:
+        """The variables b."""
+        return cp.Variable(self.cells.buffers, bounds=[0, 1])
+
+    @property
+    def sent(self) -> np.ndarray:
+        """The sends of a solution, each as often as it is made."""
+        times = np.rint(np.asarray(self.sends.value)).astype(int)
+        return np.repeat(np.arange(len(times)), np.maximum(times, 0))
+
+    def buffer_rows(self) -> list[cp.Constraint]:
+        """Let a device hold what it held and what arrives."""
+        cells, hops, held, count = self.cells, self.hops, self.cells.held, self.cells.buffers
+        arrival = cells.epoch + hops.delay[cells.hop]
+        row = held[arrival, hops.dst[cells.hop], cells.chunk]
+        stored = np.flatnonzero(row >= 0)
+        arrive = rows(row[stored], stored, (count, len(cells.epoch)))
+        both = (held[1:] >= 0) & (held[:-1] >= 0)
+        every = np.arange(count)
+        step = rows(every, every, (count, count)) - rows(
+            held[1:][both], held[:-1][both], (count, count)
+        )
+        return [step @ self.buffers == arrive @ self.sends]
+
+    def held_rows(self, sends: np.ndarray) -> list[cp.Constraint]:
+        """Let these sends take what their device holds."""
+        if not sends.size:
+            return []
+        cells, shape = self.cells, (len(sends), self.cells.buffers)
+        source = self.hops.src[cells.hop[sends]]
+        there = cells.held[cells.epoch[sends], source, cells.chunk[sends]]
+        held = rows(np.arange(len(sends)), there, shape, value=self.most[sends])
+        return [self.sends[sends] <= held @ self.buffers]
+
+    @cached_property
+    def _moments(self) -> tuple[Any, np.ndarray]:
+        """What enters each (epoch, device, chunk), and where each send leaves from."""
+        cells, hops = self.cells, self.hops
+        shape = (cells.horizon + 1, *cells.held.shape[1:])
+        columns = np.arange(len(cells.epoch))
+        arrival = cells.epoch + hops.delay[cells.hop]
+        enters = np.ravel_multi_index((arrival, hops.dst[cells.hop], cells.chunk), shape)
+        leaves = np.ravel_multi_index((cells.epoch, hops.src[cells.hop], cells.chunk), shape)
+        return rows(enters, columns, (int(np.prod(shape)), len(columns))), np.asarray(leaves)
+
+    def relayed(self, sends: np.ndarray) -> Any:
+        """Let these sends carry on only what comes in for their epoch."""
+        into, leaves = self._moments
+        most = sparse.diags_array(self.most[sends].astype(float))
+        return self.sends[sends] <= (most @ into[leaves[sends]]) @ self.sends
+
+    def switch_rows(self) -> list[cp.Constraint]:
+        """Let what came in for an epoch leave a device that cannot store, and nothing else."""
+        hops, cells = self.hops, self.cells
+        source = hops.src[cells.hop]
+        copied = np.flatnonzero(~hops.stores[source] & hops.copies[source])
+        rules = [self.relayed(copied)] if copied.size else []
+        plain = ~hops.stores & ~hops.copies
+        if plain.any():
+            into, leaves = self._moments
+            out = rows(leaves, np.arange(len(leaves)), into.shape)
+            used = np.diff(into.indptr) + np.diff(out.indptr)
+            every = np.tile(np.repeat(plain, cells.held.shape[2]), cells.horizon + 1)
+            touched = np.flatnonzero(every & (used > 0))
+            if touched.size:
+                rules.append((out[touched] - into[touched]) @ self.sends == 0)
+        return rules
 
 
 @dataclass(frozen=True)
@@ -106,17 +203,6 @@ class Windows:
         if np.isinf(late.max()):
             raise Infeasible(no_path(self.hops.topology.devices[int(device)].name))
         return int(late.max()), int(device), int(chunk)
-
-    @cached_property
-    def most(self) -> np.ndarray:
-        """How often a chunk may be sent over each hop at once, shape (hops,).
-
-        More than once is of use only towards what can neither store nor copy.
-        """
-        hops = self.hops
-        capacity = np.array([min(hops.capacity[list(links)]) for links in hops.links])
-        again = ~(hops.stores | hops.copies)[hops.dst]
-        return np.asarray(np.where(again, capacity, 1))
 
     def cells(self, horizon: int) -> Cells:
         """Lay out the variables of a model of `horizon` epochs."""
@@ -217,7 +303,7 @@ class _Count:
         link = np.array([each for hop in self.hop.tolist() for each in hops.links[hop]], dtype=int)
         hop = self.hop[which]
         begin, stop = self.first[which] + hops.begin[hop], self.last[which] + hops.begin[hop] + 1
-        for table, value in ((count, 1), (load, self.windows.most[hop].astype(int))):
+        for table, value in ((count, 1), (load, hops.most[hop])):
             np.add.at(table, (begin, link), value)
             np.subtract.at(table, (stop, link), value)
             np.subtract.at(table, (begin + hops.occupancy[hop], link), value)
@@ -391,7 +477,7 @@ def proved_short(
         f"the horizon of {_counted(requested, unit)}{length} is too short: the solver proved that "
         f"no {what} takes so few under these options, although hops and bounds would let {need} "
         f"do; allow {_counted(requested + 1, unit)} or more"
-        + (f", or more room in the buffer of {few(full)}" if full else "")
+        + (f", or more room in the buffer of {listing(full, MOST_NAMED)}" if full else "")
     )
 
 
@@ -416,18 +502,12 @@ def by_bound(bound: Bound, each: float) -> Need:
     return Need(max(1, many), f"{_why(bound)} {bound.makespan:.6g} µs")
 
 
-def few(names: Sequence[str]) -> str:
-    """Name the first of many."""
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(names[:MOST_NAMED]) + more
-
-
 def _why(bound: Bound) -> str:
     """Describe what a lower bound is about, to be read before its µs."""
     if isinstance(bound.witness, Path):
         return f"the path {'->'.join(bound.witness.devices)} takes"
     if isinstance(bound.witness, Cut):
-        inside = few(bound.witness.inside)
+        inside = listing(bound.witness.inside, MOST_NAMED)
         return f"what must leave {inside} at {bound.witness.bandwidth:g} GB/s takes"
     return f"{bound.reference}:"
 

@@ -12,8 +12,6 @@ copied: going back from a destination over edges that carry something leads to t
 cycle, which is taken off and carries nothing anywhere.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass

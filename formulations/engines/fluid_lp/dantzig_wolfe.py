@@ -43,9 +43,7 @@ programs.
 Source: the thesis, chapter 5.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -197,7 +195,6 @@ def decompose(
     problem: Problem | Uniform,
     *,
     mirrored: bool = True,
-    exact: bool = True,
     costs: np.ndarray | None = None,
     backend: Backend | None = None,
     stop: Callable[[], bool] = lambda: False,
@@ -210,8 +207,6 @@ def decompose(
         Anything but sums for everybody.
     mirrored
         Whether origins that symmetries exchange have one subproblem.
-    exact
-        Whether devices that may not copy have duplicates.
     costs
         Cost of a byte on each link, shape (links,).
     backend
@@ -226,12 +221,12 @@ def decompose(
     LimitReached
         If `stop` said so.
     """
-    classes = classes_of(problem, mirrored=mirrored, exact=exact, costs=costs)
+    classes = classes_of(problem, mirrored=mirrored, costs=costs)
     return _Master(classes, costs, backend or Backend(), stop).run()
 
 
 def classes_of(
-    problem: Problem | Uniform, *, mirrored: bool, exact: bool, costs: np.ndarray | None
+    problem: Problem | Uniform, *, mirrored: bool, costs: np.ndarray | None
 ) -> tuple[OriginClass, ...]:
     """Return the classes of origins; the arguments are those of `decompose`."""
     topology, loads = problem.topology, loads_of(problem)
@@ -247,7 +242,7 @@ def classes_of(
     classes = []
     for number, load in enumerate(loads):
         bare = graph_of(topology.reversed() if load.turned else topology)
-        graph = without_copies(bare) if exact and load.spreads else bare
+        graph = without_copies(bare) if load.spreads else bare
         orbits = found.items(number, load)
         if found.group.trivial:
             # Items that share a root may not be distinguished by where their root goes.
@@ -269,17 +264,17 @@ def _class(
     return OriginClass(load, int(items[0]), graph, load.roots[items], devices, edges)
 
 
+@dataclass(eq=False)
 class _Master:
     """The columns that have been found, and their duals of the rows."""
 
-    def __init__(
-        self,
-        classes: Sequence[OriginClass],
-        costs: np.ndarray | None,
-        backend: Backend,
-        stop: Callable[[], bool],
-    ) -> None:
-        self.classes, self.costs, self.backend, self.stop = tuple(classes), costs, backend, stop
+    classes: tuple[OriginClass, ...]
+    costs: np.ndarray | None
+    backend: Backend
+    stop: Callable[[], bool]
+
+    def __post_init__(self) -> None:
+        classes = self.classes
         self.subproblems = [Subproblem(each) for each in classes]
         self.rates = classes[0].graph.rates
         # Bytes over bandwidth in a unit of time in which R is near 1.
@@ -294,10 +289,10 @@ class _Master:
         self._price(
             np.full(len(self.rates), 1 / len(self.rates)), np.full(len(self.classes), np.inf)
         )
-        time, shares = self._least_time()
+        time, shares = self._least(None)
         cost = None
         if self.costs is not None:
-            cost, shares = self._least_cost(time)
+            cost, shares = self._least(time)
         return Decomposition(
             makespan=time * self.unit,
             bound=min(self.bound, time) * self.unit,
@@ -308,20 +303,15 @@ class _Master:
             shares=shares,
         )
 
-    def _least_time(self) -> tuple[float, np.ndarray]:
+    def _least(self, time: float | None) -> tuple[float, np.ndarray]:
+        """Return the least time and the shares of columns, or at a time the least cost."""
+        costly = time is not None
         while True:
-            time, shares, prices = self._solve(None)
-            prices /= prices.sum()
-            paid = self._paid(prices)
-            if not self._price(prices, paid):
-                return time, shares
-
-    def _least_cost(self, time: float) -> tuple[float, np.ndarray]:
-        while True:
-            cost, shares, prices = self._solve(time)
-            paid = self._paid(prices, costly=True)
-            if not self._price(prices, paid, costly=True):
-                return cost, shares
+            value, shares, prices = self._solve(time)
+            if not costly:
+                prices /= prices.sum()
+            if not self._price(prices, self._paid(prices, costly=costly), costly=costly):
+                return value, shares
 
     def _solve(self, time: float | None) -> tuple[float, np.ndarray, np.ndarray]:
         """Return the master's value, lambda and the dual of each row."""

@@ -12,9 +12,7 @@ A problem that is one forest has a single group for each root, all spread or all
 sum for everybody, whose in-trees and out-trees of a root carry its share.
 """
 
-from __future__ import annotations
-
-from collections import deque
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -38,7 +36,15 @@ from formulations.engines.fluid_lp.dantzig_wolfe import (
 )
 from formulations.engines.fluid_lp.plain import COST_ROW, CostKind, link_costs
 from formulations.engines.reverse_time import adding, irreversible
-from formulations.engines.steady_state import Demands, demands_of, graph_of, refusal, without_copies
+from formulations.engines.steady_state import (
+    Demands,
+    Vertex,
+    breadth_first,
+    demands_of,
+    graph_of,
+    refusal,
+    without_copies,
+)
 
 
 def no_forest(demands: Demands) -> str | None:
@@ -105,24 +111,10 @@ def _nearest(
     """Return a tree of shortest paths; switches are crossed, what stores is where paths meet."""
     around = topology.reversed() if reduces else topology
     start = around.ranks[root]
-    came: dict[str, str] = {start: start}
-    queue = [start]
-    for name in queue:
-        for link in around.links_out[name]:
-            if link.dst not in came:
-                came[link.dst] = name
-                queue.append(link.dst)
-    routes: dict[str, tuple[str, ...]] = {}
-    for rank in others:
-        name = around.ranks[rank]
-        while name != start and name not in routes:
-            path = [name, came[name]]
-            while not around.device(path[-1]).stores:
-                path.append(came[path[-1]])
-            routes[name] = tuple(reversed(path))
-            name = path[-1]
-    order = {name: i for i, name in enumerate(queue)}
-    paths = [routes[name] for name in sorted(routes, key=order.__getitem__)]
+    came = breadth_first(start, lambda name: [link.dst for link in around.links_out[name]])
+    goals = [around.ranks[rank] for rank in others]
+    routes = _between_meets(came, goals, lambda name: around.device(name).stores)
+    paths = [tuple(route) for route in routes]
     if reduces:
         paths = [path[::-1] for path in reversed(paths)]
     return Tree(root, tuple(paths), weight)
@@ -152,7 +144,7 @@ def solve_by_columns(run: Run, costs: CostKind, *, mirrored: bool) -> Result:
         If no plan was found in time.
     """
     problem = run.problem
-    run.merit = _rate
+    run.merit = steady_time
     run.offer(nearest_forest(problem), message="a forest of the fewest hops")
     per_link = None if costs == "none" else link_costs(problem.topology, costs)
     try:
@@ -175,7 +167,7 @@ def solve_by_columns(run: Run, costs: CostKind, *, mirrored: bool) -> Result:
     return run.finish(Stop.MODEL_OPTIMAL)
 
 
-def _rate(result: Result) -> float:
+def steady_time(result: Result) -> float:
     """Return the µs of the steady state, which is what the master makes least."""
     steady = result.steady_makespan
     assert steady is not None
@@ -190,7 +182,7 @@ def _prove(run: Run, found: Decomposition) -> None:
     )
     words = "Dantzig-Wolfe: what the subproblems cost at the master's prices"
     proved = Bound(found.bound * (1 - MARGIN), "flow", None, words, steady=True)
-    run.bounds = tuple(sorted((*run.bounds, proved), key=lambda each: -each.makespan))
+    run.prove([proved])
 
 
 def forest_of(problem: Problem, found: Decomposition) -> Forest | None:
@@ -233,25 +225,28 @@ def routes_of(column: Column, owner: OriginClass) -> list[list[int]] | None:
     for edge in np.flatnonzero(column.usage > 0.5).tolist():
         ahead.setdefault(int(graph.src[edge]), []).append(int(graph.dst[edge]))
     start = int(graph.origins[load.roots[owner.item]])
-    came, queue = {start: start}, deque([start])
-    order = []
-    while queue:
-        order.append(queue.popleft())
-        for each in ahead.get(order[-1], ()):
-            if each not in came:
-                came[each] = order[-1]
-                queue.append(each)
+    came = breadth_first(start, lambda vertex: ahead.get(vertex, ()))
     meets = [each.stores and each.copies for each in graph.topology.devices]
-    routes: dict[int, list[int]] = {}
-    for rank in np.flatnonzero(load.shares(owner.item, len(graph.origins))):
-        vertex = int(graph.goals[rank])
+    goals = graph.goals[np.flatnonzero(load.shares(owner.item, len(graph.origins)))].tolist()
+    routes = _between_meets(came, goals, lambda vertex: meets[graph.device[vertex]])
+    return [graph.device[route].tolist() for route in routes]
+
+
+def _between_meets(
+    came: dict[Vertex, Vertex], goals: Iterable[Vertex], meets: Callable[[Vertex], bool]
+) -> list[list[Vertex]]:
+    """Return the paths of a tree that lead to goals, cut where data meets, parents first."""
+    start = next(iter(came))
+    routes: dict[Vertex, list[Vertex]] = {}
+    for goal in goals:
+        vertex = goal
         while vertex != start and vertex not in routes:
             path = [vertex, came[vertex]]
-            while not meets[graph.device[path[-1]]]:
+            while not meets(path[-1]):
                 path.append(came[path[-1]])
             routes[vertex] = path[::-1]
             vertex = path[-1]
-    return [graph.device[routes[each]].tolist() for each in order if each in routes]
+    return [routes[each] for each in came if each in routes]
 
 
 def _images(

@@ -65,6 +65,7 @@ from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.result import ModelSize
 from ccl.topology import Topology
+from formulations.core.refusals import host_numbers
 from formulations.engines.fluid_lp.multicast import Amounts, Copies, Side, labelled, spread, stream
 from formulations.engines.reverse_time import adding
 from formulations.engines.steady_state import (
@@ -120,8 +121,7 @@ def link_costs(topology: Topology, kind: CostKind) -> np.ndarray:
     if kind not in COST_KINDS:
         raise ProblemError(f"there are no costs called {kind!r}; there are {', '.join(COST_KINDS)}")
     gpu = np.array([each.kind == "gpu" for each in topology.devices], dtype=float)
-    hosts = {name: number for number, name in enumerate(topology.hosts)}
-    host = np.array([hosts.get(each.host or "", -1) for each in topology.devices])
+    host = host_numbers(topology)
     src, dst = topology.ends
     if kind in ("links", "none"):
         return np.full(len(src), float(kind == "links"))
@@ -441,13 +441,13 @@ class _Groups:
             trees = copies == "subsets" and not self._demands.only_pairs
             several = [each for each in groups if trees or len(each.others) > 1]
             pairs = [each for each in groups if each not in several]
-            graph = _layers(copying[reduces], steps)
+            graph = in_steps(copying[reduces], steps)
             if several:
                 amounts = np.array([each.nbytes for each in several]) / self.unit
                 sides.append((_spread(graph, several, amounts, copies=copies), bool(reduces)))
             if pairs:
                 sides.append(
-                    (stream(_layers(plain[reduces], steps), pairs, self.unit), bool(reduces))
+                    (stream(in_steps(plain[reduces], steps), pairs, self.unit), bool(reduces))
                 )
             if self.shares is not None:
                 side = _spread(graph, self.free, self.shares, copies=copies)
@@ -474,7 +474,3 @@ def _spread(
 
 def _added(terms: list[cp.Expression]) -> cp.Expression:
     return reduce(add, terms)
-
-
-def _layers(graph: FluidGraph, steps: int | None) -> FluidGraph:
-    return graph if steps is None else in_steps(graph, steps)

@@ -20,8 +20,6 @@ so that data could part at v and come to u in two steps, which helps where u cop
 store. With it a chunk leaves (v, t, u) once, however often it came. What waits uses no bandwidth
 and has no w. The rows of capacity in (3.9) read K s b(L), with w in chunks of 1 / K.
 
-`fluid_steps` is LP (3.10)[s, T], with (3.12) for the same reason: w is free, and data is groups.
-
 From a steady state to a schedule: many small chunks, one started in every step.
 
 A forest gives the path of data, not the time. Cut the data into K chunks and let every chunk take
@@ -64,7 +62,6 @@ from typing import Literal
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse import csgraph
 
 from ccl.collective import Collective
 from ccl.errors import ProblemError
@@ -75,11 +72,10 @@ from ccl.simulate import simulate
 from ccl.tree_embedding import Route, routes, steady_makespan
 from ccl.verify import verify
 from formulations.core.registry import ModelEstimate
-from formulations.engines.epoch_grid.arcs import Arcs
+from formulations.engines.epoch_grid.arcs import Arcs, distances
 from formulations.engines.epoch_grid.plans import demand, schedule
 from formulations.engines.epoch_grid.windows import Need, by_hops
-from formulations.engines.fluid_lp.multicast import product, spread
-from formulations.engines.fluid_lp.plain import default_costs
+from formulations.engines.fluid_lp.multicast import product
 from formulations.engines.reverse_time import adding
 from formulations.engines.steady_state import (
     FluidGraph,
@@ -170,7 +166,7 @@ class StepModel:
             ],
         )
         backend.solve(program, time_limit=time_limit)
-        return self._plan(graph, _value(f))
+        return self._plan(graph, np.asarray(f.value, dtype=float))
 
     def _ends(self, graph: FluidGraph) -> np.ndarray:
         ends = np.zeros((graph.vertices, len(self._pairs)))
@@ -218,54 +214,9 @@ class StepModel:
         return schedule(sends, self._hops, self._demand)
 
 
-def fluid_steps(
-    problem: Problem,
-    steps: int,
-    duration: float,
-    *,
-    costs: np.ndarray | None = None,
-    backend: Backend | None = None,
-) -> float:
-    """Return the least weighted data of a fluid in so many steps: LP (3.10)[s, T].
-
-    Parameters
-    ----------
-    problem
-        Without sums, all data with a single holder.
-    steps
-        T.
-    duration
-        s in µs; latencies are not counted.
-    costs
-        Cost of a byte on each link; `default_costs` if None.
-    backend
-        The solver.
-
-    Raises
-    ------
-    Infeasible
-        If not all can arrive.
-    """
-    per_link = default_costs(problem.topology) if costs is None else costs
-    graph = in_steps(without_copies(graph_of(problem.topology)), steps)
-    groups = demands_of(problem).spreads
-    unit = max(each.nbytes for each in groups)
-    amounts = np.array([each.nbytes for each in groups]) / unit
-    side = spread(graph, groups, amounts, copies="relaxed")
-    most = np.tile(graph.rates, steps) * duration * PER_MICRO / unit
-    fits = product(in_each_step(graph), side.total) <= most
-    cost = cp.Constant(graph.costs(per_link)) @ side.total
-    found = (backend or Backend()).solve(cp.Problem(cp.Minimize(cost), [fits, *side.rules]))
-    return found.objective * unit
-
-
 def _leaving(graph: FluidGraph, vertices: np.ndarray) -> sparse.csr_array:
     """Return which edges leave each of some vertices, shape (vertices, edges)."""
     return sparse.csr_array(-graph.incidence[vertices]).maximum(0)
-
-
-def _value(variable: cp.Variable) -> np.ndarray:
-    return np.asarray(variable.value, dtype=float)
 
 
 COUNTS = tuple(2**power for power in range(9))
@@ -338,7 +289,7 @@ def staggered(problem: Problem, forest: Forest, *, chunks: int) -> tuple[Problem
     links = [link.ends for link in problem.topology.links]
     sends = sorted(
         (
-            Send(start + step, start * len(laid) + number, *links[link])
+            Send(int(start + step), start * len(laid) + number, *links[link])
             for start in range(chunks)
             for number, path in enumerate(laid)
             for link, step in zip(path.links, path.steps, strict=True)
@@ -381,7 +332,7 @@ def conversion(
 
 
 def _depth(laid: Iterable[Route]) -> int:
-    return max(max(path.steps) for path in laid) + 1
+    return int(max(max(path.steps) for path in laid)) + 1
 
 
 def _divided(problem: Problem, laid: Iterable[Route], chunks: int) -> Problem:
@@ -439,7 +390,7 @@ def count_fluid(problem: Problem, *, copies: Copies, steps: int | None) -> Model
         whole = copies == "subsets" and not demands.only_pairs
         for several, kind in _sides(groups, free, whole=whole):
             graph = bare[reduces] if kind == "pairs" else copying[reduces]
-            graph = graph if steps is None else in_steps(graph, steps)
+            graph = in_steps(graph, steps)
             side = _stream(graph, several) if kind == "pairs" else _spread(graph, several, copies)
             variables += side.variables
             nonzeros += side.nonzeros + (2 * len(several) * _each(several) * (kind == "free"))
@@ -453,9 +404,7 @@ def fewest_hops(problem: Problem) -> Need:
     topology, demands = problem.topology, demands_of(problem)
     place = [topology.index[name] for name in topology.ranks]
     src, dst = topology.ends
-    many = len(topology.devices)
-    links = sparse.csr_array((np.ones(len(src)), (src, dst)), shape=(many, many))
-    far = np.asarray(csgraph.shortest_path(links, unweighted=True))
+    far = distances(src, dst, np.ones(len(src)), len(topology.devices))
     pairs = [(place[each.root], place[other]) for each in demands.spreads for other in each.others]
     pairs += [(place[other], place[each.root]) for each in demands.sums for other in each.others]
     found = by_hops(far, pairs, topology) if pairs else Need(1, "")

@@ -26,10 +26,8 @@ even where the fractions are not the solver's vertex.
 Source: ForestColl, appendix E.
 """
 
-from __future__ import annotations
-
 import math
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -56,6 +54,7 @@ from formulations.engines.forestcoll.search import (
     whole,
 )
 from formulations.engines.forestcoll.splitting import Load, Packed, Route, Routes, pack, split
+from formulations.engines.interval_overlay import refined
 from formulations.solvers import cp
 from formulations.solvers.cvxpy_highs import Backend
 
@@ -218,41 +217,29 @@ class _Routes:
     def trees(self, packed: Packed, *, of: int) -> list[Tree]:
         """Return copies of a tree as trees with routes, copies with the same paths as one."""
         taken = [self._take(edge, packed.copies) for edge in packed.edges]
-        copies: defaultdict[tuple[Route, ...], int] = defaultdict(int)
-        done = 0
-        while done < packed.copies:
-            some = min(routes[0][1] for routes in taken)
-            copies[tuple(routes[0][0] for routes in taken)] += some
-            done += some
-            for routes in taken:
-                route, many = routes[0]
-                if many == some:
-                    routes.popleft()
-                else:
-                    routes[0] = route, many - some
         root = self.rank[self.names[packed.root]]
         return [
-            Tree(root, tuple(self._named(route) for route in routes), Fraction(many, of))
-            for routes, many in copies.items()
+            Tree(root, tuple(self._named(route) for route in routes), weight / of)
+            for routes, weight in refined(taken).items()
         ]
 
     def _named(self, route: Route) -> tuple[str, ...]:
         return tuple(self.names[device] for device in route)
 
-    def _take(self, edge: tuple[int, int], copies: int) -> deque[tuple[Route, int]]:
-        """Take paths for all copies, one for all if there is one, and the shortest of these."""
+    def _take(self, edge: tuple[int, int], copies: int) -> list[tuple[Route, Fraction]]:
+        """Return routes with how many of the copies of an edge go along each."""
         left = self.left[edge]
         for place, (route, many) in enumerate(left):
             if many >= copies:
                 left[place] = route, many - copies
-                return deque([(route, copies)])
-        taken: deque[tuple[Route, int]] = deque()
+                return [(route, Fraction(copies))]
+        taken: list[tuple[Route, Fraction]] = []
         while copies > 0:
             route, many = left.popleft()
             some = min(many, copies)
             copies -= some
             if some:
-                taken.append((route, some))
+                taken.append((route, Fraction(some)))
             if many > some:
                 left.appendleft((route, many - some))
         return taken
@@ -301,7 +288,7 @@ def shares_of(problem: Problem, *, backend: Backend, time_limit: float | None = 
     network = network_of(halves(problem)[1])
     links, ranks = len(network.src), len(network.gpus)
     devices = len(network.weight)
-    leaves = _leaves(network)
+    leaves = leaving(network)
     at = sparse.csr_array((np.ones(ranks), (network.gpus, np.arange(ranks))), (devices, ranks))
     relays = np.setdiff1d(np.arange(devices), network.gpus)
     capacity = (network.capacity / network.capacity.max())[:, None]
@@ -336,7 +323,7 @@ def _bytes(problem: Problem) -> Fraction:
     return sum((exact(each.size) for each in problem.collective.chunks), Fraction(0))
 
 
-def _leaves(network: Network) -> sparse.csr_array:
+def leaving(network: Network) -> sparse.csr_array:
     """Return 1 where a link leaves a device and -1 where it enters, shape (devices, links)."""
     links = np.arange(len(network.src))
     signs = np.repeat(np.array([1, -1]), len(links))
@@ -393,7 +380,7 @@ def _rounded(network: Network, amount: np.ndarray, backend: Backend) -> Ints:
     """Round up or down so that switches stay balanced; vertices of such a program are whole."""
     low = np.floor(amount)
     up = cp.Variable(len(amount), bounds=[0, 1])
-    leaves = _leaves(network)[np.setdiff1d(np.arange(len(network.weight)), network.gpus)]
+    leaves = leaving(network)[np.setdiff1d(np.arange(len(network.weight)), network.gpus)]
     rows = [leaves @ up == -(leaves @ low)]
     model = cp.Problem(cp.Minimize((1 - 2 * (amount - low)) @ up), rows)
     backend.solve(model, method="simplex")
@@ -409,15 +396,14 @@ def _rates(
     weight[gathering.gpus] = roots
     ends = gathering.src, gathering.dst
     networks = [
-        Network(
-            topology=gathering.topology,
+        replace(
+            gathering,
             src=src,
             dst=dst,
             capacity=capacity,
             unit=gathering.unit / part,
             weight=weight,
             share=nbytes / int(weight.sum()),
-            gpus=gathering.gpus,
         )
         for capacity, (src, dst) in ((gathering.capacity * part - down, ends[::-1]), (down, ends))
     ]
@@ -429,7 +415,7 @@ def _rates(
 
 
 def _balanced(network: Network) -> bool:
-    net = _leaves(network) @ network.capacity
+    net = leaving(network) @ network.capacity
     net[network.gpus] = 0
     return not net.any()
 

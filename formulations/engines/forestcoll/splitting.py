@@ -33,13 +33,14 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components, shortest_path
+from scipy.sparse.csgraph import connected_components
 
 from ccl.errors import SolveError
+from formulations.engines.epoch_grid.arcs import distances
 from formulations.engines.forestcoll.search import OTHERS, Ints, Network, arcs_of
 from formulations.engines.kernels.maxflow import carries, flows_to
 from formulations.engines.kernels.packing import Graph, Partial, grow, split_off
@@ -145,15 +146,7 @@ def split(load: Load) -> Connections:
         hub = min(left, key=lambda each: (place.level[each], _pairs(found, each), each))
         left.remove(hub)
         found = _split_off(network, found, hub, steps=_Steps(place, routes, load.bundle))
-    return Connections(
-        found.tail,
-        found.head,
-        found.rev,
-        found.first,
-        found.capacity,
-        found.residual,
-        routes.routes(),
-    )
+    return replace(found, routes=routes.routes())
 
 
 def _graph(count: int, keys: Ints, *, capacity: Ints, residual: Ints) -> Connections:
@@ -290,8 +283,7 @@ class _Place:
         """Measure a cluster."""
         devices = network.topology.devices
         shape = len(devices), len(devices)
-        links = sparse.csr_array((np.ones(len(network.src)), (network.src, network.dst)), shape)
-        hops = shortest_path(links, unweighted=True)
+        hops = distances(network.src, network.dst, np.ones(len(network.src)), len(devices))
         hosts = np.array([each.host or f" {number}" for number, each in enumerate(devices)])
         inner = np.flatnonzero(hosts[network.src] == hosts[network.dst])
         ends = network.src[inner], network.dst[inner]

@@ -22,10 +22,12 @@ SAME = 1e-9
 
 
 @kernel
-def place(routes, sends, sizes, caps, scale):
+def place(routes, sends, sizes, caps, waits, scale):
     """Give each transmission the first epoch in which it can go; return epochs and the horizon.
 
-    Of each transmission alone the shared limits must let all links through at once.
+    Of each transmission alone the shared limits must let all links through at once. `waits` says
+    where those begin that each transfer waits for, and which they are; where it is empty, all of
+    its chunk that came to its source before.
     """
     transfer, _, group, _, _ = sends
     nbytes, _, _, meets = sizes
@@ -33,7 +35,8 @@ def place(routes, sends, sizes, caps, scale):
     free = np.zeros(links)
     last = np.zeros(links, np.int64)
     stamp = np.full(links, -1, np.int64)
-    came = np.zeros((len(nbytes), devices))
+    told = len(waits[0]) > 0
+    came = np.zeros((1, len(transfer)) if told else (len(nbytes), devices))
     # Where devices copy or add, sends of a chunk over one link in one epoch would become one.
     apart = np.full((len(nbytes), links) if meets else (1, 1), -1, np.int64)
     load = np.zeros((len(caps[2]), 64))
@@ -48,14 +51,14 @@ def place(routes, sends, sizes, caps, scale):
         while high < len(transfer) and group[high] == group[low]:
             high += 1
         laid = _laid(routes, sends, sizes, caps, scratch, low, high, tau)
-        epoch = _earliest(routes, sends, came, last, low, high, tau)
+        epoch = _earliest(routes, sends, came, waits, last, low, high, tau)
         if meets:
             epoch = max(epoch, _apart(routes, sends, apart, low, high) + 1)
         epoch, start, load = _placed(
             routes, sends, nbytes, caps, held, load, laid, low, high, epoch, tau
         )
         epochs[low:high] = epoch
-        state = free, last, stamp, came, apart
+        state = free, last, stamp, came, apart, told
         end = max(end, _taken(routes, sends, sizes, laid, state, low, high, epoch, start, tau))
         low = high
     return epochs, max(1, int(np.ceil(end / tau - SAME)))
@@ -153,7 +156,7 @@ def _taken(routes, sends, sizes, laid, state, low, high, epoch, start, tau):
     transfer, chunk, _, _, _ = sends
     nbytes, _, _, meets = sizes
     scratch, took, spread = laid
-    free, last, stamp, came, apart = state
+    free, last, stamp, came, apart, told = state
     end = 0.0
     for i in range(low, high):
         for j in range(first[transfer[i]], first[transfer[i] + 1]):
@@ -162,7 +165,10 @@ def _taken(routes, sends, sizes, laid, state, low, high, epoch, start, tau):
                 stamp[link[j]] = low
                 free[link[j]] = start + scratch[link[j], 0] + nbytes[chunk[i]] * beta[j]
         arrival = max(start + took[i - low], epoch * tau + spread[i - low])
-        came[chunk[i], dst[transfer[i]]] = max(came[chunk[i], dst[transfer[i]]], arrival)
+        if told:
+            came[0, i] = arrival
+        else:
+            came[chunk[i], dst[transfer[i]]] = max(came[chunk[i], dst[transfer[i]]], arrival)
         end = max(end, arrival)
         if meets:
             apart[chunk[i], link[first[transfer[i]]]] = epoch
@@ -177,13 +183,17 @@ def _many(busy, tau):
 
 
 @inner
-def _earliest(routes, sends, came, last, low, high, tau):
+def _earliest(routes, sends, came, waits, last, low, high, tau):
     """Return the first epoch by which everything is there and that keeps the order of links."""
     src, _, first, link, _, _, _ = routes
     transfer, chunk, _, _, _ = sends
     epoch = 0
     for i in range(low, high):
-        epoch = max(epoch, int(np.ceil(came[chunk[i], src[transfer[i]]] / tau - SAME)))
+        if len(waits[0]) > 0:
+            for k in range(waits[0][i], waits[0][i + 1]):
+                epoch = max(epoch, int(np.ceil(came[0, waits[1][k]] / tau - SAME)))
+        else:
+            epoch = max(epoch, int(np.ceil(came[chunk[i], src[transfer[i]]] / tau - SAME)))
         for j in range(first[transfer[i]], first[transfer[i] + 1]):
             epoch = max(epoch, last[link[j]])
     return epoch

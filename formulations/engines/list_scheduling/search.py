@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -28,12 +29,13 @@ from ccl.errors import Infeasible
 from ccl.problem import Problem
 from ccl.symmetry import Symmetry, symmetry_of
 from ccl.topology import binding_limits
-from formulations.bounds import lower_bounds
+from formulations.bounds import initial_bounds
 from formulations.core.run import Run
 from formulations.engines.epoch_grid.arcs import no_path
 from formulations.engines.kernels.arrays import State, Work, begin
 from formulations.engines.kernels.dispatch import Rules, match
 from formulations.engines.list_scheduling.multistart import Quotient, Task, net_of, passes, quotient
+from formulations.engines.list_scheduling.reordering import reordered
 from formulations.engines.list_scheduling.timed import (
     TimedTransfers,
     Transfers,
@@ -143,12 +145,15 @@ class Offers:
         Where they are offered.
     transfers
         What they are made of.
+    improves
+        Whether they are put into a better order first.
     held
         A large plan that has not been offered yet.
     """
 
     run: Run
     transfers: Transfers
+    improves: bool = True
     held: TimedTransfers | None = None
 
     def take(self, plan: TimedTransfers) -> bool:
@@ -156,13 +161,22 @@ class Offers:
         if len(plan) > LARGE:
             self.held = plan
             return False
-        return self.run.offer(in_epochs(self.run.problem, self.transfers, plan))
+        return self._offered(plan)
+
+    def _offered(self, plan: TimedTransfers) -> bool:
+        """Offer a plan, in a better order if that is wanted."""
+        run, problem = self.run, self.run.problem
+        if self.improves:
+            sizes = np.array([chunk.size for chunk in problem.collective.chunks])
+            goal, over = run.proof.makespan, lambda: run.expired
+            plan = reordered(self.transfers, plan, sizes, goal=goal, over=over)
+        return run.offer(in_epochs(problem, self.transfers, plan))
 
     def last(self) -> None:
         """Offer what is still held."""
         if self.held is not None:
             self.run.report("verifying and replaying the plan")
-            self.run.offer(in_epochs(self.run.problem, self.transfers, self.held))
+            self._offered(self.held)
             self.held = None
 
 
@@ -181,6 +195,9 @@ class Finder:
     symmetry
         Whether symmetric plans are looked for.
     """
+
+    improves: ClassVar[bool] = True
+    """Whether its plans are put into a better order."""
 
     run: Run
     seed: int
@@ -257,12 +274,12 @@ def answer(finder: Finder) -> None:
     collective = run.problem.collective
     if not collective.reduces:
         transfers = transfers_of(run.problem.topology)
-        offers = Offers(run, transfers)
+        offers = Offers(run, transfers, finder.improves)
         side = Side(transfers, collective)
         finder.plans(side, goal=run.bounds[0].makespan, found=offers.take)
     else:
         transfers = transfers_of(adding(run.problem).topology)
-        offers = Offers(run, transfers)
+        offers = Offers(run, transfers, finder.improves)
         head, tail = halves(collective)
         added = (
             None if head is None else _added(finder, transfers, head, offers, alone=tail is None)
@@ -328,7 +345,8 @@ def _spread(
 
 def _least(transfers: Transfers, collective: Collective) -> float:
     """Return a lower bound in µs on a part."""
-    return lower_bounds(Problem(transfers.topology, collective), whole_chunks=True)[0].makespan
+    problem = Problem(transfers.topology, collective)
+    return initial_bounds(problem, quick=False, whole_chunks=True)[0].makespan
 
 
 def _after(transfers: Transfers, added: TimedTransfers, tail: Half, sizes: np.ndarray) -> After:
@@ -366,6 +384,9 @@ class Matcher(Finder):
     wait
         Chance that a slower link lets its turn pass, in every other trial.
     """
+
+    improves: ClassVar[bool] = False
+    """They stay as the paper has them."""
 
     rarest: bool = True
     wait: float = 0.0

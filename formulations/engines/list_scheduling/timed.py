@@ -32,7 +32,7 @@ among these transfers and from nothing else.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -123,7 +123,11 @@ def transfers_of(topology: Topology) -> Transfers:
     Infeasible
         If no path joins two devices.
     """
-    routes = _routes(topology)
+    return transfers_along(topology, _routes(topology))
+
+
+def transfers_along(topology: Topology, routes: Sequence[tuple[str, ...]]) -> Transfers:
+    """Return the transfers along paths, given as names of devices."""
     crossed = [len(route) - 1 for route in routes]
     first = np.concatenate([[0], np.cumsum(crossed)]).astype(np.int64)
     position = topology.link_index
@@ -307,15 +311,20 @@ def in_epochs(
     timed: TimedTransfers,
     *,
     epoch_duration: float | None = None,
+    waits: tuple[np.ndarray, np.ndarray] | None = None,
+    terms: Sequence[frozenset[int]] | None = None,
 ) -> Schedule:
     """Return the schedule that keeps the order and the dependences of `timed`.
 
-    The epoch duration in µs is chosen unless given.
+    The epoch duration in µs is chosen unless given. `waits` are pairs of places in `timed` of which
+    the second waits for the first; by default each waits for all of its chunk that came before.
+    `terms` are the ranks whose contributions each carries, where they are named.
     """
     sizes = np.array([chunk.size for chunk in problem.collective.chunks])
     tau = epoch_duration or quickest_hop(problem, transfers, timed, sizes)
     timed = _parted(problem, transfers, timed)
-    placed = timed.chosen(_ordered(transfers, timed, sizes))
+    order = _ordered(transfers, timed, sizes, waits)
+    placed = timed.chosen(order)
     lag, drags = _aligned(transfers, placed)
     meets = any(
         (each.copies or each.reduces) and not each.stores for each in problem.topology.devices
@@ -331,20 +340,41 @@ def in_epochs(
         (placed.transfer, placed.chunk, placed.group, lag, drags),
         (sizes, transfers.latency, transfers.slowest, meets),
         (caps, cap_first, capacity),
+        _awaited(order, waits),
         (len(problem.topology.links), len(problem.topology.devices), tau),
     )
     by_epoch = np.argsort(epochs, kind="stable")
+    sends = _sends(transfers, placed.chosen(by_epoch), epochs[by_epoch])
+    if terms is not None:
+        named = zip(sends, order[by_epoch].tolist(), strict=True)
+        sends = [replace(send, terms=terms[place]) for send, place in named]
+    return Schedule(tuple(sends), tau, int(horizon))
+
+
+def _sends(transfers: Transfers, timed: TimedTransfers, epochs: np.ndarray) -> list[Send]:
+    """Return the sends of transfers in their epochs."""
     routes = transfers.routes
-    sends = tuple(
+    return [
         Send(epoch, chunk, routes[transfer][0], routes[transfer][-1], via=routes[transfer][1:-1])
         for epoch, chunk, transfer in zip(
-            epochs[by_epoch].tolist(),
-            placed.chunk[by_epoch].tolist(),
-            placed.transfer[by_epoch].tolist(),
-            strict=True,
+            epochs.tolist(), timed.chunk.tolist(), timed.transfer.tolist(), strict=True
         )
-    )
-    return Schedule(sends, tau, int(horizon))
+    ]
+
+
+def _awaited(
+    order: np.ndarray, waits: tuple[np.ndarray, np.ndarray] | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return where those begin that each placed transfer waits for, and their places; else none."""
+    none = np.empty(0, dtype=np.int64)
+    if waits is None:
+        return none, none
+    turn = np.empty_like(order)
+    turn[order] = np.arange(len(order))
+    before, after = (turn[each] for each in waits)
+    by = np.argsort(after, kind="stable")
+    first = np.searchsorted(after[by], np.arange(len(order) + 1))
+    return first.astype(np.int64), before[by].astype(np.int64)
 
 
 def _parted(problem: Problem, transfers: Transfers, timed: TimedTransfers) -> TimedTransfers:
@@ -431,7 +461,12 @@ def _aligned(transfers: Transfers, timed: TimedTransfers) -> tuple[np.ndarray, n
     return found[0], found[1]
 
 
-def _ordered(transfers: Transfers, timed: TimedTransfers, sizes: np.ndarray) -> np.ndarray:
+def _ordered(
+    transfers: Transfers,
+    timed: TimedTransfers,
+    sizes: np.ndarray,
+    waits: tuple[np.ndarray, np.ndarray] | None,
+) -> np.ndarray:
     """Return the places of the transfers in the plan's order, those of one transmission together.
 
     That is the order of their starts, unless a link serves one before another that starts earlier.
@@ -443,7 +478,13 @@ def _ordered(transfers: Transfers, timed: TimedTransfers, sizes: np.ndarray) -> 
     turn[np.argsort(latest, kind="stable")] = np.arange(len(latest))
     ahead, behind = _served(transfers, timed, sizes, turn[which])
     if (ahead > behind).any():
-        edges = [(ahead, behind), _relied(transfers, timed, sizes, turn[which])]
+        turns = turn[which]
+        waiting = (
+            relied(transfers, timed, sizes, turns)
+            if waits is None
+            else (turns[waits[0]], turns[waits[1]])
+        )
+        edges = [(ahead, behind), waiting]
         before, after = (np.concatenate(each) for each in zip(*edges, strict=True))
         turn = _in_line(before, after, len(latest))[turn]
     return np.lexsort((timed.start, turn[which]))
@@ -465,7 +506,7 @@ def _served(
     return turn[of[order]][:-1][next_to], turn[of[order]][1:][next_to]
 
 
-def _relied(
+def relied(
     transfers: Transfers, timed: TimedTransfers, sizes: np.ndarray, turn: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the turns of what brings a chunk and of what sends it on, when it is there by then."""

@@ -240,18 +240,19 @@ class Acting:
     def orbits(self, graph: FluidGraph) -> tuple[np.ndarray, np.ndarray]:
         """Return the orbit of each vertex and of each edge of a graph of the cluster."""
         if graph.edges == len(self.topology.links) and not graph.steps:
-            return _joined(self.devices, graph.vertices), _joined(self.links, graph.edges)
+            sizes = graph.vertices, graph.edges
+            return joined_orbits(self.devices, sizes[0]), joined_orbits(self.links, sizes[1])
         moves = [graph.moved(each) for each in self.devices]
         return (
-            _joined([vertices for vertices, _ in moves], graph.vertices),
-            _joined([edges for _, edges in moves], graph.edges),
+            joined_orbits([vertices for vertices, _ in moves], graph.vertices),
+            joined_orbits([edges for _, edges in moves], graph.edges),
         )
 
     def rows(self, graph: FluidGraph) -> np.ndarray:
         """Return the orbit of each capacity row: links, then shared limits, shape (rows,)."""
         links = len(self.topology.links)
         if not self.topology.limits:
-            return _joined(self.links, links)
+            return joined_orbits(self.links, links)
         place = self.topology.link_index
         member = np.concatenate(
             [np.array([place[ends] for ends in each.links]) for each in self.topology.limits]
@@ -263,7 +264,7 @@ class Acting:
             np.concatenate([each, links + _limits_under(each, graph, limit=limit, member=member)])
             for each in self.links
         ]
-        return _joined(images, graph.rates.size)
+        return joined_orbits(images, graph.rates.size)
 
 
 def acting(topology: Topology, loads: Sequence[Load], *, costs: np.ndarray | None) -> Acting:
@@ -300,7 +301,7 @@ def numbered(labels: np.ndarray) -> np.ndarray:
     return np.unique(labels, return_inverse=True)[1].ravel()
 
 
-def _joined(images: Iterable[np.ndarray], size: int) -> np.ndarray:
+def joined_orbits(images: Iterable[np.ndarray], size: int) -> np.ndarray:
     """Return the orbit of each point, numbered from 0 on, by all that moves."""
     moving = [(np.flatnonzero(each != np.arange(size)), each) for each in images]
     src = np.concatenate([np.empty(0, dtype=np.int64), *[points for points, _ in moving]])

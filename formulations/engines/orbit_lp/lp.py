@@ -18,7 +18,7 @@ taken off until every destination has its share, for one item of each orbit; the
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -35,6 +35,7 @@ from formulations.engines.orbit_lp.program import Block, OrbitProgram, Route, bl
 from formulations.engines.steady_state import (
     FluidGraph,
     balanced,
+    breadth_first,
     graph_of,
     in_steps,
     without_copies,
@@ -280,7 +281,7 @@ def _graph(topology: Topology, *, turned: bool, split: bool, steps: int | None) 
                 f"GPU {lame[0]} may not {verb}, and in fluid models every GPU may; let it"
             )
         graph = without_copies(graph)
-    return graph if steps is None else in_steps(graph, steps)
+    return in_steps(graph, steps)
 
 
 def _bare(graphs: dict[bool, FluidGraph], load: Load, *, steps: int | None) -> FluidGraph:
@@ -288,8 +289,7 @@ def _bare(graphs: dict[bool, FluidGraph], load: Load, *, steps: int | None) -> F
     graph = graphs[load.turned]
     if (graph.toward < 0).all():
         return graph
-    bare = graph_of(graph.topology)
-    return bare if steps is None else in_steps(bare, steps)
+    return in_steps(graph_of(graph.topology), steps)
 
 
 def _unit(topology: Topology, loads: Sequence[Load]) -> float:
@@ -444,14 +444,7 @@ def _shortest(
     ahead: defaultdict[int, dict[int, float]], start: int, *, goal: int
 ) -> list[int] | None:
     """Return a path with fewest edges over what is left, or None."""
-    came = {start: start}
-    queue = deque([start])
-    while queue and goal not in came:
-        vertex = queue.popleft()
-        for each in ahead.get(vertex, ()):
-            if each not in came:
-                came[each] = vertex
-                queue.append(each)
+    came = breadth_first(start, lambda vertex: ahead.get(vertex, ()))
     if goal not in came:
         return None
     path = [goal]

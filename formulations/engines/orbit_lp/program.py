@@ -192,7 +192,11 @@ def blocks_of(number: int, load: Load, *, graph: FluidGraph, acting: Acting) -> 
             # Images of the paths use the other edges of the same orbits.
             used = np.isin(edges, edges[some])
         else:
-            routes = [_dealt(origin, shares, graph=graph, fixing=fixing, orbits=(vertices, edges))]
+            kept = vertices, _renumbered(edges, graph.dst != origin)
+            demand = np.zeros(graph.vertices)
+            demand[graph.goals] = shares
+            demand[origin] -= shares.sum()
+            routes = [_route(fixing, -1, graph=graph, orbits=kept, demand=demand)]
             used = routes[0].edges >= 0
         edges = _renumbered(edges, used)
         yield Block(
@@ -228,23 +232,6 @@ def _routes(
         yield _route(
             acting, rank, graph=graph, orbits=(vertices, _renumbered(edges, keep)), demand=demand
         )
-
-
-def _dealt(
-    origin: int,
-    shares: np.ndarray,
-    *,
-    graph: FluidGraph,
-    fixing: Acting,
-    orbits: tuple[np.ndarray, np.ndarray],
-) -> Route:
-    """Return the one way of an item of which each rank gets its own."""
-    demand = np.zeros(graph.vertices)
-    demand[graph.goals] = shares
-    demand[origin] -= shares.sum()
-    vertices, edges = orbits
-    kept = _renumbered(edges, graph.dst != origin)
-    return _route(fixing, -1, graph=graph, orbits=(vertices, kept), demand=demand)
 
 
 def _route(

@@ -13,8 +13,7 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 from typing import Any
@@ -24,6 +23,7 @@ import numpy as np
 from ccl.errors import SolveError
 from ccl.result import ModelSize
 from formulations.engines.cp_sat.search import Effort, TimedChild
+from formulations.engines.epoch_grid.arcs import flattened
 from formulations.engines.list_scheduling.multistart import Task
 from formulations.engines.list_scheduling.timed import TimedTransfers
 from formulations.engines.sccl.instance import Instance
@@ -107,7 +107,7 @@ class _Clock:
         self.steps: defaultdict[int, list[_Waiting]] = defaultdict(list)
         for turns, chunk, src, _ in _transmissions(task, plan):
             transfers, nbytes = task.transfers, task.nbytes[chunk]
-            places = np.concatenate([_places(task, int(plan.transfer[turn])) for turn in turns])
+            places = flattened(transfers.first, plan.transfer[turns])[0]
             resource = task.resource[transfers.link[places]]
             begin = transfers.lead[places] + nbytes * transfers.drag[places]
             end = begin + nbytes * transfers.beta[places]
@@ -182,18 +182,9 @@ def _transmissions(
     for turn in np.lexsort((plan.group, plan.start)).tolist():
         members.setdefault(int(plan.group[turn]), []).append(turn)
     for turns in members.values():
-        links = {
-            int(link)
-            for turn in turns
-            for link in transfers.link[_places(task, int(plan.transfer[turn]))]
-        }
-        crossed = tuple(sorted(int(task.resource[link]) for link in links))
+        links = np.unique(transfers.link[flattened(transfers.first, plan.transfer[turns])[0]])
+        crossed = tuple(sorted(task.resource[links].tolist()))
         yield turns, int(plan.chunk[turns[0]]), int(transfers.src[plan.transfer[turns[0]]]), crossed
-
-
-def _places(task: Task, transfer: int) -> np.ndarray:
-    first = task.transfers.first
-    return np.arange(first[transfer], first[transfer + 1])
 
 
 MOST_SENDS = 300_000
@@ -238,13 +229,13 @@ class Solver:
     """Decides instances in a process that it starts when it is first asked; a context manager."""
 
     _child: TimedChild | None = None
-    _stack: ExitStack = field(default_factory=ExitStack)
 
     def __enter__(self) -> Solver:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stack.close()
+        if self._child is not None:
+            self._child.__exit__()
         self._child = None
 
     def decide(self, instance: Instance, steps: int, rounds: int, *, effort: Effort) -> Outcome:
@@ -261,15 +252,8 @@ class Solver:
                 f"{MOST_SENDS:,} take too long; take fewer chunks"
             )
             return Outcome(Decided.UNDECIDED, why)
-        answer = self._answered(
-            {
-                **instance.request(steps, rounds),
-                "seconds": effort.seconds,
-                "workers": effort.workers,
-                "seed": effort.seed,
-            },
-            seconds=effort.seconds,
-        )
+        request = {**instance.request(steps, rounds), **asdict(effort)}
+        answer = self._answered(request, seconds=effort.seconds)
         if answer is None:
             return Outcome(Decided.UNDECIDED)
         size = ModelSize(answer["variables"], answer["constraints"], answer["sends"])
@@ -283,15 +267,12 @@ class Solver:
     def _answered(self, request: Mapping[str, Any], *, seconds: float) -> dict[str, Any] | None:
         """Return the answer to a request, or None if it took too long."""
         if self._child is None:
-            self._child = self._stack.enter_context(
-                TimedChild(worker="formulations.engines.sccl.worker")
-            )
+            self._child = TimedChild(worker="formulations.engines.sccl.worker")
         child = self._child
         answer = child.answer(request, seconds=seconds)
         if answer is None:
             why = "" if child.late else child.why()
-            self._stack.close()
-            self._child = None
+            self.__exit__()
             if why:
                 raise SolveError(why)
         return answer

@@ -16,8 +16,6 @@ out to steps: the inverse of the bandwidth of the cut (SCCL, section 2). And all
 carry all that chunks cross on their shortest paths.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -28,14 +26,13 @@ from itertools import compress, pairwise
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import shortest_path
 
 from ccl.errors import Infeasible
 from ccl.problem import Problem
 from ccl.topology import Topology
 from formulations.bounds.cuts import Network, common_cuts, leaving_of
 from formulations.bounds.prices import binding_cuts
+from formulations.engines.epoch_grid.arcs import distances as between
 from formulations.engines.list_scheduling.multistart import Task
 from formulations.engines.list_scheduling.timed import TimedTransfers
 
@@ -150,14 +147,8 @@ def distances(task: Task, *, links: bool = False) -> np.ndarray:
     Or the fewest `links` that they cross.
     """
     transfers = task.transfers
-    many = len(transfers.topology.devices)
     cost = np.diff(transfers.first) if links else np.ones(len(transfers))
-    # The shortest of parallel paths, as a matrix adds up what is at one place.
-    order = np.lexsort((cost, transfers.dst, transfers.src))
-    pair = transfers.src[order] * many + transfers.dst[order]
-    best = order[np.unique(pair, return_index=True)[1]]
-    joined = csr_array((cost[best], (transfers.src[best], transfers.dst[best])), shape=(many, many))
-    return np.asarray(shortest_path(joined))
+    return between(transfers.src, transfers.dst, cost, len(transfers.topology.devices))
 
 
 def _farthest(problem: Problem, task: Task) -> tuple[int, str]:

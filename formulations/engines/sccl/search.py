@@ -10,8 +10,6 @@ round each. Then constraint programming, for plans that look the same under a sy
 cluster before all others. A symmetric plan is a plan; its absence proves nothing.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections import Counter
@@ -19,7 +17,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 
@@ -28,10 +25,12 @@ from ccl.problem import Problem
 from ccl.result import ClosedForm, Result, Stop
 from formulations.core.run import Run
 from formulations.engines.cp_sat.search import Effort
+from formulations.engines.epoch_grid.arcs import flattened
 from formulations.engines.list_scheduling.multistart import Quotient, Task, passes
 from formulations.engines.list_scheduling.search import PACE, WORK, After, Finder, Side, answer
-from formulations.engines.list_scheduling.timed import TimedTransfers, Transfers, ends
+from formulations.engines.list_scheduling.timed import TimedTransfers, ends
 from formulations.engines.reverse_time import halves
+from formulations.engines.sccl import Options
 from formulations.engines.sccl.asking import (
     Decided,
     Outcome,
@@ -179,8 +178,6 @@ class Question:
         return Outcome(Decided.UNDECIDED, why or f"its {max(0.0, seconds):.3g} s were over")
 
 
-Mode = Literal["least-steps", "instance", "pareto"]
-
 PASSES = 60
 """Passes of list scheduling for each symmetry."""
 
@@ -188,27 +185,7 @@ SHARE = 0.5
 """Share of the time left that an instance gets while others may have to be decided after it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Request:
-    """A request.
-
-    Parameters
-    ----------
-    mode
-        Fewest steps of a round each, one instance, or all instances that no other beats.
-    steps, rounds
-        Of an instance; None for the least that bounds allow.
-    effort
-        For each instance.
-    """
-
-    mode: Mode = "least-steps"
-    steps: int | None = None
-    rounds: int | None = None
-    effort: Effort
-
-
-def solve(run: Run, request: Request, solver: Solver, *, symmetry: bool) -> Result:
+def solve(run: Run, options: Options, solver: Solver) -> Result:
     """Decide instances until the request is met.
 
     Raises
@@ -222,10 +199,10 @@ def solve(run: Run, request: Request, solver: Solver, *, symmetry: bool) -> Resu
     halved = halves(collective) if collective.reduces else (None, None)
     finder = StepFinder(
         run,
-        request.effort.seed,
+        options.seed,
         PASSES,
-        symmetry,
-        request=request,
+        options.symmetry,
+        options=options,
         solver=solver,
         until=math.inf if run.time_limit is None else run.time_limit,
         alone=None in halved,
@@ -240,8 +217,8 @@ class StepFinder(Finder):
 
     Parameters
     ----------
-    request
-        The request.
+    options
+        What is requested.
     solver
         Decides instances.
     until
@@ -254,7 +231,7 @@ class StepFinder(Finder):
         The best plan in steps of the last side.
     """
 
-    request: Request
+    options: Options
     solver: Solver
     until: float
     alone: bool = True
@@ -293,10 +270,11 @@ class StepFinder(Finder):
             found(on_time(task, self.stored[-1]))
             return
         self.run.note(described(side.transfers.topology, float(side.nbytes.max())))
+        options = self.options
         question = Question(
             side,
             self.solver,
-            self.request.effort,
+            Effort(seconds=options.seconds, workers=options.workers, seed=options.seed),
             self.passes,
             self.symmetry,
             lambda: self.until - self.run.seconds,
@@ -311,7 +289,7 @@ class StepFinder(Finder):
                 self.stored.append(outcome.plan)
                 if self.alone:
                     self.run.closed_form = formula(side, task, outcome)
-                if found(timed) and self.request.mode == "pareto":
+                if found(timed) and options.mode == "pareto":
                     return
 
     def _outcomes(self, question: Question) -> Iterator[Outcome]:
@@ -320,7 +298,7 @@ class StepFinder(Finder):
             "least-steps": self._least_steps,
             "instance": self._instance,
             "pareto": self._front,
-        }[self.request.mode]
+        }[self.options.mode]
         try:
             yield from search(question)
         finally:
@@ -330,8 +308,8 @@ class StepFinder(Finder):
 
     def _instance(self, question: Question) -> Iterator[Outcome]:
         least = question.least
-        steps = self.request.steps or least.steps
-        rounds = self.request.rounds or max(steps, math.ceil(least.rounds))
+        steps = self.options.steps or least.steps
+        rounds = self.options.rounds or max(steps, math.ceil(least.rounds))
         requested = named(steps, rounds)
         self.run.report(f"deciding {requested}")
         outcome = question.decide(steps, rounds)
@@ -435,10 +413,8 @@ def formula(side: Side, task: Task, outcome: Outcome) -> ClosedForm:
         alone += float(took[plan.start == step].max())
         at_once = on_time(still, replace(these, start=np.zeros(len(these))))
         together += float(ends(transfers, at_once, side.nbytes).max())
-        many = Counter(
-            link for transfer in these.transfer.tolist() for link in _links(transfers, transfer)
-        )
-        link, most = many.most_common(1)[0]
+        crossed = transfers.link[flattened(transfers.first, these.transfer)[0]]
+        link, most = Counter(crossed.tolist()).most_common(1)[0]
         if most > crowd:
             crowd, busiest = most, transfers.topology.links[link].ends
     parts = side.collective.size / nbytes
@@ -454,10 +430,3 @@ def formula(side: Side, task: Task, outcome: Outcome) -> ClosedForm:
         busiest=busiest,
         crowd=crowd,
     )
-
-
-def _links(transfers: Transfers, transfer: int) -> list[int]:
-    return [
-        int(link)
-        for link in transfers.link[transfers.first[transfer] : transfers.first[transfer + 1]]
-    ]

@@ -7,12 +7,10 @@ worst cut, which no plan is below, whatever its steps. Instances that are no bet
 fewer steps, or that the two bounds refute, are not asked.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 
 from ccl.collective import CollectiveKind, make_collective
@@ -23,13 +21,13 @@ from ccl.topology import Topology
 from formulations.bounds import quick_bounds
 from formulations.core.registry import formulation
 from formulations.core.run import Run
-from formulations.engines.cp_sat.search import Effort
 from formulations.engines.list_scheduling.search import Side
 from formulations.engines.list_scheduling.timed import transfers_of
 from formulations.engines.reverse_time import parts
+from formulations.engines.sccl import Options
 from formulations.engines.sccl.asking import Decided, Solver
 from formulations.engines.sccl.instance import Least, least_of
-from formulations.engines.sccl.search import Request, solve
+from formulations.engines.sccl.search import solve
 
 NAME = "sccl"
 
@@ -119,6 +117,7 @@ def pareto(  # noqa: PLR0913  a topology, a collective, and how far to look
     least = _least(made(1))
     points: list[Point] = []
     best: Fraction | None = None
+    wanted = Options(mode="instance", symmetry=symmetry, seed=seed)
     with Solver() as solver:
         for steps in range(least.steps, most_steps + 1):
             for rounds, chunks in _instances(least, steps, most_chunks=most_chunks, below=best):
@@ -127,9 +126,8 @@ def pareto(  # noqa: PLR0913  a topology, a collective, and how far to look
                     late = "the time limit came before it was decided; allow more"
                     points.append(Point(steps, rounds, chunks, Decided.UNDECIDED, late))
                     return tuple(points)
-                effort = Effort(seconds=min(seconds, left), seed=seed)
-                request = Request(mode="instance", steps=steps, rounds=rounds, effort=effort)
-                points.append(_decided(made(chunks), chunks, request, solver, symmetry=symmetry))
+                options = replace(wanted, steps=steps, rounds=rounds, seconds=min(seconds, left))
+                points.append(_decided(made(chunks), chunks, options, solver))
                 if points[-1].decided is Decided.FOUND:
                     best = points[-1].cost
                     break
@@ -164,31 +162,21 @@ def _instances(
             yield int(cost * chunks), chunks
 
 
-def _decided(
-    problem: Problem, chunks: int, request: Request, solver: Solver, *, symmetry: bool
-) -> Point:
+def _decided(problem: Problem, chunks: int, options: Options, solver: Solver) -> Point:
     """Decide one instance."""
-    assert request.steps is not None
-    assert request.rounds is not None
+    assert options.steps is not None
+    assert options.rounds is not None
     run = Run(
         problem=problem,
         formulation=NAME,
-        options={
-            "mode": request.mode,
-            "steps": request.steps,
-            "rounds": request.rounds,
-            "seconds": request.effort.seconds,
-            "symmetry": symmetry,
-            "workers": request.effort.workers,
-            "seed": request.effort.seed,
-        },
+        options=asdict(options),
         bounds=quick_bounds(problem, whole_chunks=True),
     )
     decided, why, result = Decided.FOUND, "", None
     try:
-        result = solve(run, request, solver, symmetry=symmetry)
+        result = solve(run, options, solver)
     except Infeasible as error:
         decided, why = Decided.IMPOSSIBLE, str(error)
     except LimitReached as error:
         decided, why = Decided.UNDECIDED, str(error)
-    return Point(request.steps, request.rounds, chunks, decided, why, result)
+    return Point(options.steps, options.rounds, chunks, decided, why, result)

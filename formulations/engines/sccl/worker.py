@@ -29,13 +29,7 @@ chunk over copying devices load the links that they share once. Capacities b are
 that the last row is ``q * load <= p * r[s]``.
 """
 
-from __future__ import annotations
-
 import json
-import os
-import queue
-import sys
-import threading
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -44,7 +38,8 @@ from typing import IO, Any
 from ortools.sat.python import cp_model
 from ortools.sat.python.cp_model import LinearExprT
 
-from formulations.engines.cp_sat.worker import say
+from formulations.engines.cp_sat.worker import solver_of
+from formulations.jobs.child import Speaker, leave, lines_of
 
 
 class Model:
@@ -192,21 +187,16 @@ class Model:
 
 def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     """Answer all requests."""
-    waiting: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(requests, waiting), daemon=True).start()
-    while True:
-        say(answers, **decided(json.loads(waiting.get())))
+    speak = Speaker(answers)
+    for line in lines_of(requests):
+        speak.line(decided(json.loads(line)))
 
 
 def decided(request: Mapping[str, Any]) -> dict[str, Any]:
     """Decide one instance."""
     begin = time.monotonic()
     model = Model(request)
-    solver = cp_model.CpSolver()
-    built = time.monotonic() - begin
-    solver.parameters.max_time_in_seconds = max(0.01, request["seconds"] - built)
-    solver.parameters.num_workers = request["workers"]
-    solver.parameters.random_seed = request["seed"]
+    solver = solver_of(request, built=time.monotonic() - begin)
     status = solver.solve(model.model)
     if status == cp_model.MODEL_INVALID:
         raise ValueError(model.model.validate())
@@ -231,12 +221,5 @@ def decided(request: Mapping[str, Any]) -> dict[str, Any]:
     return answer
 
 
-def _listen(requests: IO[bytes], waiting: queue.SimpleQueue[bytes]) -> None:
-    """Pass on requests; end the process when nobody holds the other end of the pipe any more."""
-    for line in requests:
-        waiting.put(line)
-    os._exit(0)
-
-
 if __name__ == "__main__":
-    serve(sys.stdin.buffer, sys.stdout.buffer)
+    leave(serve)

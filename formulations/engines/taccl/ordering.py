@@ -10,8 +10,6 @@ Here running times come first: a link that waits for the preferred chunk while a
 serves nobody.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Callable
 from dataclasses import dataclass

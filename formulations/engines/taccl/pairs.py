@@ -17,20 +17,19 @@ edge of a switch's hyper-edge, and the physical links that it shares with other 
 ports.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components, dijkstra
 
 from ccl.collective import Chunk, Collective
 from ccl.errors import Infeasible, ProblemError, SolveError
 from ccl.serialization.sketches import Sketch
+from formulations.core.refusals import host_numbers
+from formulations.engines.epoch_grid.arcs import distances
 from formulations.engines.list_scheduling.timed import Transfers
+from formulations.engines.orbit_lp.group import joined_orbits
 from formulations.engines.reverse_time import Half, halves
 
 
@@ -99,10 +98,7 @@ class Logical:
     @cached_property
     def host(self) -> np.ndarray:
         """Number of each device's host, -1 where it has none, shape (devices,)."""
-        names = {name: number for number, name in enumerate(self.transfers.topology.hosts)}
-        return np.array(
-            [names.get(each.host or "", -1) for each in self.transfers.topology.devices]
-        )
+        return host_numbers(self.transfers.topology)
 
     @cached_property
     def away(self) -> np.ndarray:
@@ -147,8 +143,7 @@ def logical(transfers: Transfers, sketch: Sketch, *, turned: bool = False) -> Lo
         joined = np.zeros((len(topology.devices),) * 2, dtype=bool)
         for src, dst in sketch.between:
             joined[topology.index[src], topology.index[dst]] = True
-        names = {name: number for number, name in enumerate(topology.hosts)}
-        host = np.array([names.get(each.host or "", -1) for each in topology.devices])
+        host = host_numbers(topology)
         away = leaves(host[transfers.src], host[transfers.dst])
         keep &= ~away | joined[transfers.src, transfers.dst]
     if not keep.any():
@@ -417,7 +412,7 @@ def _shortest(part: Part, alike: np.ndarray, usable: np.ndarray) -> tuple[np.nda
     allowed = holds.copy()
     near = np.empty(holds.shape)
     for weight in (np.ones(len(logic)), cost):
-        far = _distances(logic.src, logic.dst, np.where(usable, weight, np.inf), devices)
+        far = distances(logic.src, logic.dst, np.where(usable, weight, np.inf), devices)
         for row in range(len(alike)):
             begin = far[holds[row]].min(axis=0)
             ends = np.flatnonzero(wants[row])
@@ -427,15 +422,6 @@ def _shortest(part: Part, alike: np.ndarray, usable: np.ndarray) -> tuple[np.nda
             allowed[row] |= (through <= begin[ends] * (1 + SAME) + SAME * cost.min()).any(axis=1)
             near[row] = begin
     return near, allowed
-
-
-def _distances(src: np.ndarray, dst: np.ndarray, weight: np.ndarray, devices: int) -> np.ndarray:
-    """Return the length of the shortest path from device to device, shape (devices, devices)."""
-    order = np.argsort(weight, kind="stable")
-    order = order[np.isfinite(weight[order])]
-    best = order[np.unique(src[order] * devices + dst[order], return_index=True)[1]]
-    graph = csr_array((weight[best], (src[best], dst[best])), shape=(devices, devices))
-    return np.asarray(dijkstra(graph))
 
 
 def _refuse(part: Part, number: int, device: int) -> None:
@@ -475,26 +461,9 @@ def symmetric_pairs(
         edges.append(place)
         cells.append(pairs.cells[chunks][:, devices].ravel())
         links.append(link)
-    return Pairs(
-        pairs.part,
-        pairs.chunk,
-        pairs.transfer,
-        pairs.early,
-        _orbits(edges, len(key)),
-        _orbits(cells, pairs.cells.size).reshape(pairs.cells.shape),
-        _orbits(links, len(pairs.links)),
+    return replace(
+        pairs,
+        orbit=joined_orbits(edges, len(key)).astype(np.int64),
+        cells=joined_orbits(cells, pairs.cells.size).astype(np.int64).reshape(pairs.cells.shape),
+        links=joined_orbits(links, len(pairs.links)).astype(np.int64),
     )
-
-
-def _orbits(images: list[np.ndarray], many: int) -> np.ndarray:
-    """Return the number of each one's orbit under what some permutations generate."""
-    if not images:
-        return np.arange(many)
-    src = np.tile(np.arange(many), len(images))
-    dst = np.concatenate(images)
-    graph = csr_array((np.ones(len(src)), (src, dst)), shape=(many, many))
-    names = connected_components(graph, directed=False)[1]
-    first = np.unique(names, return_index=True)[1]
-    rank = np.empty(len(first), dtype=np.int64)
-    rank[np.argsort(first)] = np.arange(len(first))
-    return np.asarray(rank[names])

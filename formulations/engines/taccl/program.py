@@ -13,7 +13,7 @@ import numpy as np
 
 from ccl.errors import Infeasible
 from ccl.serialization.sketches import Inclination, Sketch
-from formulations.engines.epoch_grid.arcs import rows
+from formulations.engines.epoch_grid.arcs import flattened, rows
 from formulations.engines.taccl.pairs import Pairs
 from formulations.solvers import cp
 
@@ -326,10 +326,7 @@ def load_of(pairs: Pairs, *, holds: bool) -> Any:
     logic = pairs.part.logical
     names, first = np.unique(pairs.links, return_index=True)
     beta = logic.beta[first].tocsc()
-    crossed = np.diff(beta.indptr)[pairs.transfer]
-    which = np.repeat(np.arange(len(pairs)), crossed)
-    base = np.repeat(beta.indptr[pairs.transfer] - (np.cumsum(crossed) - crossed), crossed)
-    place = base + np.arange(len(which))
+    place, which = flattened(beta.indptr, pairs.transfer)
     busy = pairs.part.nbytes[pairs.chunk[which]] * beta.data[place]
     if holds:
         busy = busy + logic.latency[pairs.transfer[which]]

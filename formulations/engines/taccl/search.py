@@ -7,8 +7,6 @@ the later of two times is least: when the chunk would be there if it never waite
 busiest link of the transfer would have carried everything so far. Images by symmetry go along.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -16,11 +14,12 @@ import numpy as np
 
 from ccl.errors import Infeasible, LimitReached
 from ccl.result import Stop
-from ccl.serialization.sketches import Inclination, Sketch
+from formulations.core.refusals import host_numbers
 from formulations.core.run import Run
 from formulations.engines.list_scheduling.timed import in_epochs, transfers_of
 from formulations.engines.reverse_time import adding
-from formulations.engines.taccl.ordering import Direction, Heuristic, Order, longest, orders
+from formulations.engines.taccl import Options
+from formulations.engines.taccl.ordering import DIRECTIONS, HEURISTICS, Order, longest, orders
 from formulations.engines.taccl.pairs import Pairs, Part, leaves, pairs_of, parts_of
 from formulations.engines.taccl.program import Demands, Paths, demands_of, load_of
 from formulations.engines.taccl.sends import (
@@ -161,26 +160,6 @@ MET = 1e-9
 """A makespan within this share is the same."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Choices:
-    """What may be chosen; the fields of `formulations.models.taccl.Options`.
-
-    With `stops` no program is built where the quick paths are proved.
-    """
-
-    sketch: Sketch | None
-    heuristics: tuple[Heuristic, ...]
-    directions: tuple[Direction, ...]
-    inclination: Inclination | None
-    holds: bool
-    contiguity: Contiguous
-    path_seconds: float
-    contiguity_seconds: float
-    seed: int
-    quick: bool
-    stops: bool
-
-
 @dataclass(frozen=True)
 class Routed:
     """A part with its pairs and demands.
@@ -209,17 +188,18 @@ class Routed:
 class Search:
     """The steps on one run."""
 
-    def __init__(self, run: Run, choices: Choices) -> None:
-        self.run, self.choices = run, choices
+    def __init__(self, run: Run, options: Options) -> None:
+        self.run, self.options = run, options
+        self.holds = options.latency == "holds"
         problem = run.problem
         whole = adding(problem) if problem.collective.reduces else problem
         self.transfers = transfers_of(whole.topology)
-        if choices.sketch is not None:
-            choices.sketch.check(problem.topology)
-        self.sketch = choices.sketch or derived(problem, self.transfers)
+        if options.sketch is not None:
+            options.sketch.check(problem.topology)
+        self.sketch = options.sketch or derived(problem, self.transfers)
         run.note(words(self.sketch))
         self.sizes = np.array([chunk.size for chunk in problem.collective.chunks], dtype=float)
-        self.backend = replace(run.backend, seed=choices.seed)
+        self.backend = replace(run.backend, seed=options.seed)
         self.solved = True
         self.begun = False
 
@@ -233,7 +213,7 @@ class Search:
         """
         parts = parts_of(self.transfers, self.run.problem.collective, self.sketch)
         routed = [self._routed(part) for part in parts]
-        if self.choices.quick and self._quick(routed) and self.choices.stops:
+        if self.options.quick and self._quick(routed) and self.options.stop_at_proof:
             return self.run.reached
         return self._programs(routed)
 
@@ -297,7 +277,7 @@ class Search:
         try:
             outcome = self.backend.solve(
                 paths.model,
-                time_limit=self._seconds(self.choices.path_seconds, left),
+                time_limit=self._seconds(self.options.path_seconds, left),
                 gap=FINE if pairs.many < LARGE else COARSE,
                 on_report=lambda _: run.expired,
                 start=None if routed.quick is None else (paths.taken, routed.quick.astype(float)),
@@ -331,8 +311,9 @@ class Search:
         return routed.quick
 
     def _program(self, routed: Routed) -> Paths:
-        inclination = self.choices.inclination or self.sketch.switches
-        pairs, holds = routed.pairs, self.choices.holds
+        wanted = self.options.inclination
+        inclination = self.sketch.switches if wanted == "sketch" else wanted
+        pairs, holds = routed.pairs, self.holds
         if routed.quick is not None:
             busy = load_of(pairs, holds=holds) @ routed.quick
             most = max(float(busy.max(initial=0.0)), _longest(routed))
@@ -353,12 +334,13 @@ class Search:
         sends = halves[0]
         if len(halves) == 2:
             sends = both_halves(routed[0].pairs.part, *halves)
+        first, along = self.options.ordering, self.options.link_order
         found = orders(
             sends,
-            heuristics=self.choices.heuristics,
-            directions=self.choices.directions,
-            holds=self.choices.holds,
-            seed=self.choices.seed,
+            heuristics=HEURISTICS if first == "best" else (first,),
+            directions=DIRECTIONS if along == "best" else (along,),
+            holds=self.holds,
+            seed=self.options.seed,
             over=lambda: self.run.expired,
         )
         best = found[0]
@@ -379,7 +361,7 @@ class Search:
     @property
     def _done(self) -> bool:
         """Whether nothing more is to be tried: time is over, or a bound is met and that is all."""
-        return self.run.expired or (self.choices.stops and self.run.enough)
+        return self.run.expired or (self.options.stop_at_proof and self.run.enough)
 
     def _offer(self, sends: Sends, order: list[int]) -> None:
         """Offer an order of parents, their chunks one after the other."""
@@ -401,7 +383,7 @@ class Search:
         try:
             outcome = self.backend.solve(
                 program.model,
-                time_limit=self._seconds(self.choices.contiguity_seconds, 1),
+                time_limit=self._seconds(self.options.contiguity_seconds, 1),
                 gap=FINE,
                 on_report=lambda _: run.expired,
                 start=(program.together, np.zeros(many)),
@@ -419,11 +401,10 @@ class Search:
 
     def _allowed(self) -> np.ndarray:
         """Mark transfers on which chunks go together; in the paper InfiniBand, for its alpha."""
-        transfers, choice = self.transfers, self.choices.contiguity
+        transfers, choice = self.transfers, self.options.contiguity
         if choice != "between-hosts":
             return np.full(len(transfers), choice == "everywhere")
-        names = {name: number for number, name in enumerate(transfers.topology.hosts)}
-        host = np.array([names.get(each.host or "", -1) for each in transfers.topology.devices])
+        host = host_numbers(transfers.topology)
         return leaves(host[transfers.src], host[transfers.dst])
 
 
@@ -443,7 +424,7 @@ def _longest(routed: Routed) -> float:
     return max(longest(sends.after, sends.before, sends.delay, own=True), default=0.0)
 
 
-def search(run: Run, choices: Choices) -> Stop:
+def search(run: Run, options: Options) -> Stop:
     """Offer TACCL's plans of any collective to a run; say why it stopped.
 
     Raises
@@ -455,4 +436,4 @@ def search(run: Run, choices: Choices) -> Stop:
     SolveError
         If there are too many chunks and paths.
     """
-    return Search(run, choices).solve()
+    return Search(run, options).solve()

@@ -14,8 +14,6 @@ An offset that is no symmetry of both would make the program infeasible; it is l
 out, with a sentence that says why.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace

@@ -16,27 +16,29 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from scipy import sparse
 
 from ccl.errors import Infeasible
-from ccl.plans import Schedule, Send
+from ccl.plans import Schedule
 from ccl.result import ModelSize
+from ccl.text import listing
 from formulations.core.run import Run
 from formulations.engines.epoch_grid.arcs import Arcs, capacity_rows, limit_rows, rows, spans
 from formulations.engines.epoch_grid.epochs import ROUNDING, Memory
-from formulations.engines.epoch_grid.plans import Demand, schedule
+from formulations.engines.epoch_grid.plans import Demand, schedule, sends_at
 from formulations.engines.epoch_grid.windows import (
+    MOST_NAMED,
+    CellProgram,
     Cells,
     Crossing,
     Need,
     Windows,
     by_bound,
     crossing,
-    few,
     proved_short,
     too_short,
 )
@@ -44,56 +46,33 @@ from formulations.solvers import cp
 from formulations.solvers.cvxpy_highs import Outcome, Report, TerminationCondition
 
 
-class ChunkRows:
+class ChunkRows(CellProgram):
     """The rows of one model.
 
     Parameters
     ----------
     windows, cells
         What is sent on which grid, and the variables of one horizon.
-    sends, buffers
-        The variables f and b.
     at_once
         Whether what a device is not given at the start must be sent on when it arrives.
     """
 
-    def __init__(
-        self,
-        windows: Windows,
-        cells: Cells,
-        *,
-        sends: cp.Variable,
-        buffers: cp.Variable,
-        at_once: bool,
-    ) -> None:
+    def __init__(self, windows: Windows, cells: Cells, *, at_once: bool) -> None:
         self.hops, self.demand, self.cells = windows.hops, windows.demand, cells
-        self.sends, self.buffers, self.at_once = sends, buffers, at_once
-        self.most = windows.most[cells.hop]
+        self.at_once = at_once
+        self.most = self.hops.most[cells.hop]
 
     def rules(self) -> list[cp.Constraint]:
         """Return all rows."""
         return [
-            *self._buffer_rows(),
+            *self.buffer_rows(),
+            self.buffers[self.cells.held[-1][self.demand.wants]] == 1,
             *self._send_rows(),
-            *self._switch_rows(),
+            *self.switch_rows(),
             *self._capacity_rows(),
             *self._limit_rows(),
             *self._share_rows(),
         ]
-
-    def _buffer_rows(self) -> list[cp.Constraint]:
-        """Let a device hold what it held and what arrives, and at the end what it wants."""
-        cells, hops, held, count = self.cells, self.hops, self.cells.held, self.cells.buffers
-        arrival = cells.epoch + hops.delay[cells.hop]
-        row = held[arrival, hops.dst[cells.hop], cells.chunk]
-        stored = np.flatnonzero(row >= 0)
-        arrive = rows(row[stored], stored, (count, len(cells.epoch)))
-        before = held[:-1][(held[1:] >= 0) & (held[:-1] >= 0)]
-        after = held[1:][(held[1:] >= 0) & (held[:-1] >= 0)]
-        every = np.arange(count)
-        step = rows(every, every, (count, count)) - rows(after, before, (count, count))
-        final = held[-1][self.demand.wants]
-        return [step @ self.buffers == arrive @ self.sends, self.buffers[final] == 1]
 
     def _send_rows(self) -> list[cp.Constraint]:
         """Let a device that stores send what it has.
@@ -103,47 +82,9 @@ class ChunkRows:
         cells, source = self.cells, self.hops.src[self.cells.hop]
         later = self.hops.stores[source] & ~self.demand.has[source, cells.chunk]
         needs = np.flatnonzero(later)
-        if not needs.size:
-            return []
-        if self.at_once:
-            return [self._relayed(needs)]
-        there = cells.held[cells.epoch[needs], source[needs], cells.chunk[needs]]
-        shape, most = (len(needs), cells.buffers), self.most[needs]
-        held = rows(np.arange(len(needs)), there, shape, value=most)
-        return [self.sends[needs] <= held @ self.buffers]
-
-    def _moments(self) -> tuple[Any, np.ndarray, tuple[int, int, int]]:
-        """Return what enters each (epoch, device, chunk), and where each send leaves from."""
-        cells, hops = self.cells, self.hops
-        shape = (cells.horizon + 1, *self.demand.has.shape)
-        columns = np.arange(len(cells.epoch))
-        arrival = cells.epoch + hops.delay[cells.hop]
-        enters = np.ravel_multi_index((arrival, hops.dst[cells.hop], cells.chunk), shape)
-        leaves = np.ravel_multi_index((cells.epoch, hops.src[cells.hop], cells.chunk), shape)
-        into = rows(enters, columns, (int(np.prod(shape)), len(columns)))
-        return into, np.asarray(leaves), shape
-
-    def _relayed(self, sends: np.ndarray) -> Any:
-        """Let these sends carry on only what comes in for their epoch."""
-        into, leaves, _ = self._moments()
-        most = sparse.diags_array(self.most[sends])
-        return self.sends[sends] <= (most @ into[leaves[sends]]) @ self.sends
-
-    def _switch_rows(self) -> list[cp.Constraint]:
-        """Let what came in for an epoch leave a device that cannot store, and nothing else."""
-        hops, cells = self.hops, self.cells
-        source = hops.src[cells.hop]
-        copied = np.flatnonzero(~hops.stores[source] & hops.copies[source])
-        rules = [self._relayed(copied)] if copied.size else []
-        plain = ~hops.stores & ~hops.copies
-        if plain.any():
-            into, leaves, shape = self._moments()
-            out = rows(leaves, np.arange(len(leaves)), into.shape)
-            used = np.diff(into.indptr) + np.diff(out.indptr)
-            touched = np.flatnonzero(np.broadcast_to(plain[:, None], shape).ravel() & (used > 0))
-            if touched.size:
-                rules.append((out[touched] - into[touched]) @ self.sends == 0)
-        return rules
+        if needs.size and self.at_once:
+            return [self.relayed(needs)]
+        return self.held_rows(needs)
 
     def _capacity_rows(self) -> list[cp.Constraint]:
         """Keep every link to its capacity; rows that cannot bind are left out."""
@@ -189,7 +130,7 @@ class Keeping:
 
     def __init__(self, windows: Windows, cells: Cells, memory: Memory) -> None:
         self.hops, self.has = windows.hops, windows.demand.has
-        self.most, self.cells, self.memory = windows.most, cells, memory
+        self.most, self.cells, self.memory = windows.hops.most, cells, memory
         self.leaves = np.isfinite(memory.capacity)[:, None] & ~memory.keeps
         self.number = np.full(self.leaves.shape, -1)
         self.number[self.leaves] = np.arange(int(self.leaves.sum()))
@@ -300,6 +241,7 @@ Aim = Literal["any", "early-arrivals", "finish-times"]
 """What a model optimises: nothing, so that any solution will do, or one of two objectives."""
 
 
+@dataclass(eq=False)
 class ChunkModel:
     """Models of one demand on one grid, for any horizon.
 
@@ -318,21 +260,17 @@ class ChunkModel:
         never.
     """
 
-    def __init__(
-        self,
-        hops: Arcs,
-        demand: Demand,
-        run: Run,
-        *,
-        memory: Memory | None = None,
-        at_once: bool = False,
-    ) -> None:
-        self.hops, self.demand, self.run = hops, demand, run
-        self.windows = Windows(hops, demand)
-        self.memory = memory if memory is not None and memory.limited.size else None
-        self.at_once = at_once
-        self.outcome: Outcome | None = None
-        self.build_seconds = self.solve_seconds = 0.0
+    hops: Arcs
+    demand: Demand
+    run: Run
+    memory: Memory | None = None
+    at_once: bool = False
+    outcome: Outcome | None = None
+    build_seconds: float = 0.0
+    solve_seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.windows = Windows(self.hops, self.demand)
 
     def solve(
         self,
@@ -370,12 +308,12 @@ class ChunkModel:
         run, begin = self.run, time.perf_counter()
         run.report(f"building the model of {horizon} epochs")
         cells = self.windows.cells(horizon)
-        sends = self._sends(cells)
-        model = self._model(cells, sends, aim)
+        program = ChunkRows(self.windows, cells, at_once=self.at_once)
+        model = self._model(program, aim)
         built = time.perf_counter() - begin
 
         def improved() -> None:
-            run.offer(self._schedule(cells, sends))
+            run.offer(self._schedule(program))
 
         run.report(f"solving for {horizon} epochs")
         limits = [each for each in (run.left, time_limit) if each is not None]
@@ -386,7 +324,7 @@ class ChunkModel:
                 gap=gap,
                 on_report=self._heard(horizon),
                 on_solution=None if aim == "any" else improved,
-                start=None if start is None else self._begun(cells, sends, start),
+                start=None if start is None else self._begun(program, start),
             )
         except Infeasible:
             run.met(self.measure(horizon))
@@ -395,16 +333,14 @@ class ChunkModel:
         self.solve_seconds += outcome.solve_seconds
         self.outcome = outcome
         run.met(outcome.size)
-        return self._schedule(cells, sends)
+        return self._schedule(program)
 
-    def _model(self, cells: Cells, sends: cp.Variable, aim: Aim) -> cp.Problem:
-        buffers = cp.Variable(cells.buffers, bounds=[0, 1])
-        rules = ChunkRows(
-            self.windows, cells, sends=sends, buffers=buffers, at_once=self.at_once
-        ).rules()
-        if self.memory is not None:
-            rules += Keeping(self.windows, cells, self.memory).rules(sends, buffers)
-        objective, more = self._objective(aim, cells, buffers)
+    def _model(self, program: ChunkRows, aim: Aim) -> cp.Problem:
+        cells, rules = program.cells, program.rules()
+        if self.memory is not None and self.memory.limited.size:
+            keeping = Keeping(self.windows, cells, self.memory)
+            rules += keeping.rules(program.sends, program.buffers)
+        objective, more = self._objective(aim, cells, program.buffers)
         return cp.Problem(objective, rules + more)
 
     @property
@@ -455,15 +391,14 @@ class ChunkModel:
     @property
     def _by_hops(self) -> Need:
         needed, device, chunk = self.windows.last_to_come
-        holders = np.flatnonzero(self.demand.has[:, chunk])
-        nearest = int(holders[self.hops.distance[holders, device].argmin()])
+        nearest = self.demand.holder(self.hops.distance, device, chunk)
         src, dst = (self.hops.topology.devices[each].name for each in (nearest, device))
         return Need(needed, f"hops from {src} to {dst}, chunk {chunk}")
 
     @property
     def _by_cut(self) -> Need:
         names = [each.name for each in self.hops.topology.devices]
-        inside = few([names[each] for each in self._crossing.inside])
+        inside = listing([names[each] for each in self._crossing.inside], MOST_NAMED)
         return Need(
             self._crossing.epochs,
             f"{self._crossing.chunks} chunks of {inside} cannot all be at "
@@ -487,12 +422,6 @@ class ChunkModel:
             return self.run.expired
 
         return heard
-
-    def _sends(self, cells: Cells) -> cp.Variable:
-        most = self.windows.most[cells.hop]
-        if most.max(initial=1) == 1:
-            return cp.Variable(len(most), boolean=True)
-        return cp.Variable(len(most), integer=True, bounds=[np.zeros(len(most)), most])
 
     def _objective(
         self, aim: Aim, cells: Cells, buffers: cp.Variable
@@ -545,17 +474,12 @@ class ChunkModel:
             rules.append(held @ buffers + waits @ busy >= 1)
         return cp.Minimize(np.repeat(weight, epochs) @ busy), rules
 
-    def _begun(
-        self, cells: Cells, sends: cp.Variable, plan: Schedule
-    ) -> tuple[cp.Variable, np.ndarray] | None:
+    def _begun(self, program: ChunkRows, plan: Schedule) -> tuple[cp.Variable, np.ndarray] | None:
         """Return the values of f in a plan, or None where the model has no such send."""
         hop = {route: number for number, route in enumerate(self.hops.routes)}
-        cell = {
-            key: number
-            for number, key in enumerate(
-                zip(cells.epoch.tolist(), cells.hop.tolist(), cells.chunk.tolist(), strict=True)
-            )
-        }
+        cells = program.cells
+        keys = zip(cells.epoch.tolist(), cells.hop.tolist(), cells.chunk.tolist(), strict=True)
+        cell = {key: number for number, key in enumerate(keys)}
         values = np.zeros(len(cells.epoch))
         for send in plan.sends:
             route = hop.get((send.src, *send.via, send.dst), -1)
@@ -564,14 +488,9 @@ class ChunkModel:
                 self.run.note("the plan given has no place on this grid, so the solver got none")
                 return None
             values[number] += 1
-        return sends, values
+        return program.sends, values
 
-    def _schedule(self, cells: Cells, sends: cp.Variable) -> Schedule:
-        hops = self.hops
-        times = np.rint(np.asarray(sends.value)).astype(int)
-        listed = []
-        for cell in np.repeat(np.arange(len(times)), np.maximum(times, 0)).tolist():
-            route = hops.routes[cells.hop[cell]]
-            epoch, chunk = int(cells.epoch[cell]), int(cells.chunk[cell])
-            listed.append(Send(epoch, chunk, route[0], route[-1], via=route[1:-1]))
-        return schedule(listed, hops, self.demand)
+    def _schedule(self, program: ChunkRows) -> Schedule:
+        cells, sent = program.cells, program.sent
+        sends = sends_at(self.hops, cells.epoch[sent], hop=cells.hop[sent], chunk=cells.chunk[sent])
+        return schedule(sends, self.hops, self.demand)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,14 +36,7 @@ from formulations.core.weighted_objectives import (
     weighted_arrivals,
     weighted_finish,
 )
-from formulations.engines.epoch_grid.arcs import (
-    LONGEST,
-    Arcs,
-    hyper_edges,
-    link_arcs,
-    settled,
-    slowed,
-)
+from formulations.engines.epoch_grid import arcs
 from formulations.engines.epoch_grid.epochs import (
     DOMINANT,
     LONGER,
@@ -74,6 +67,7 @@ DOUBLINGS = 5
 """How often a horizon that is only a guess may be doubled."""
 
 
+@dataclass(eq=False)
 class Horizons:
     """The search on one grid.
 
@@ -91,24 +85,19 @@ class Horizons:
         A plan on this grid to begin with, or None.
     """
 
-    def __init__(
-        self,
-        model: ChunkModel,
-        options: ChunkOptions,
-        *,
-        enough: int,
-        known: Schedule | None,
-        start: Schedule | None = None,
-    ) -> None:
-        self.start, self.at_hand = start, known
-        self.attempted = False
-        self.ruled_out = 0
-        self.model, self.options, self.run = model, options, model.run
-        self.most = options.horizon or enough
-        self.high = min(self.most, enough)
+    model: ChunkModel
+    options: ChunkOptions
+    enough: int
+    known: Schedule | None
+    start: Schedule | None = None
+
+    def __post_init__(self) -> None:
+        self.attempted, self.ruled_out, self.run = False, 0, self.model.run
+        self.most = self.options.horizon or self.enough
+        self.high = min(self.most, self.enough)
         # A horizon that turns out to be too small may grow up to this.
-        self.limit = options.horizon or enough * 2**DOUBLINGS
-        self.known = known is not None and enough <= self.most
+        self.limit = self.options.horizon or self.enough * 2**DOUBLINGS
+        self.has_plan = self.known is not None and self.enough <= self.most
 
     def search(self) -> Stop:
         """Offer what the models find, and say why it ends.
@@ -138,7 +127,7 @@ class Horizons:
         """Return a plan of at most so many epochs, or None; both are noted."""
         tried = f"{horizon} epochs of {self.model.hops.grid.epoch_duration:.6g} µs"
         self.attempted = True
-        start = self.at_hand if self.at_hand and self.at_hand.horizon <= horizon else None
+        start = self.known if self.known and self.known.horizon <= horizon else None
         try:
             plan = self.model.solve(horizon, start=None if self.run.problem.windows else start)
         except Infeasible:
@@ -166,7 +155,7 @@ class Horizons:
             self.model.check(self.high)
             plan = self._ask(self.high)
             if plan is not None:
-                self.high, self.known = plan.horizon, True
+                self.high, self.has_plan = plan.horizon, True
                 return
             if self.high >= self.limit:
                 raise Infeasible(self.model.none(self.high))
@@ -174,7 +163,7 @@ class Horizons:
 
     def _descend(self) -> Stop:
         """Try one epoch less until there is no solution."""
-        if not self.known:
+        if not self.has_plan:
             self._first()
         while not self.run.enough and self.high > max(self.model.least, self.ruled_out + 1):
             if self.run.expired:
@@ -193,7 +182,7 @@ class Horizons:
 
     def _bisect(self) -> Stop:
         """Halve what lies between a horizon that is too small and one that is enough."""
-        if not self.known:
+        if not self.has_plan:
             self._first()
         low = max(self.model.least - 1, self.ruled_out)
         while not self.run.enough and self.high - low > 1:
@@ -287,7 +276,7 @@ def in_epochs(duration: float, epoch_duration: float) -> int:
     return max(1, math.ceil(duration / epoch_duration - 1e-9))
 
 
-Start = tuple[Arcs, int, Schedule | None]
+Start = tuple[arcs.Arcs, int, Schedule | None]
 """A grid, a number of epochs that is enough on it, and the plan of so many that was offered."""
 
 LAST = (Stop.PROVED, Stop.GAP, Stop.WHOLE_GAP, Stop.MODEL_GAP, Stop.TOO_LARGE)
@@ -343,11 +332,11 @@ def find(run: Run, options: ChunkOptions) -> Stop:
     return stop
 
 
-def _model(run: Run, options: ChunkOptions, hops: Arcs) -> ChunkModel:
+def _model(run: Run, options: ChunkOptions, hops: arcs.Arcs) -> ChunkModel:
     from formulations.engines.te_ccl.chunk_milp import ChunkModel  # noqa: PLC0415  it loads the solver
 
     return ChunkModel(
-        slowed(hops),
+        arcs.slowed(hops),
         demand(run.problem),
         run,
         memory=memory(run.problem),
@@ -374,7 +363,7 @@ def _on_grid(
     if start is not None and start.horizon <= enough and _offered(run, options, start):
         enough, known = start.horizon, start
         run.note(f"the plan given sets the horizon: {enough} epochs")
-    search = Horizons(model, options, enough=enough, known=known, start=start)
+    search = Horizons(model, options, enough, known, start)
     size = model.measure(search.high if options.objective == "fewest-epochs" else search.most)
     most = max(size.variables, size.nonzeros)
     if most > ENTRIES or (run.best is not None and size.variables > VARIABLES):
@@ -391,23 +380,18 @@ def _by_greedy(run: Run, options: ChunkOptions) -> list[Start]:
 
     Return the grids with their horizons, from that of the best schedule on to finer ones.
     """
-    wanted = demand(run.problem)
     grids = _grids(run, options)
-    through = options.switches == "hyper-edges"
     starts: list[Start] = []
     best, first = math.inf, 0
     for hops in grids:
         tau = hops.grid.epoch_duration
         run.report(f"greedy schedule with epochs of {tau:.6g} µs")
         try:
-            sends = greedy(
-                hops, wanted, through=through, seed=run.backend.seed, patience=PATIENCE / len(grids)
-            )
+            plan = _greedy(run, options, hops, PATIENCE / len(grids))
         except Infeasible:
             if not starts and hops is grids[-1]:
                 raise
             continue
-        plan = _after_windows(schedule(sends, hops, wanted), hops)
         fits = plan.horizon <= (options.horizon or plan.horizon)
         makespan = run.replay(plan) if fits else math.inf
         # A finer grid costs a larger model, so it must gain enough.
@@ -421,7 +405,7 @@ def _by_greedy(run: Run, options: ChunkOptions) -> list[Start]:
     return starts[first:]
 
 
-def _by_priority(run: Run, options: ChunkOptions, hops: Arcs) -> int:
+def _by_priority(run: Run, options: ChunkOptions, hops: arcs.Arcs) -> int:
     """Offer a greedy schedule that serves one priority after the other; return its epochs.
 
     The fewest epochs in which all is done may be too few for the urgent to go first. 0 where
@@ -433,22 +417,28 @@ def _by_priority(run: Run, options: ChunkOptions, hops: Arcs) -> int:
     finish = options.objective == "finish-times"
     chunks = run.problem.collective.chunks
     urgency = np.array([weight[each.tenant] if finish else each.priority for each in chunks])
-    wanted = demand(run.problem)
-    through = options.switches == "hyper-edges"
-    sends = greedy(
-        hops, wanted, through=through, seed=run.backend.seed, patience=PATIENCE, urgency=urgency
-    )
-    plan = _after_windows(schedule(sends, hops, wanted), hops)
+    plan = _greedy(run, options, hops, PATIENCE, urgency=urgency)
     if options.greedy_start:
         _offered(run, options, plan)
     return plan.horizon
 
 
-def _after_windows(plan: Schedule, hops: Arcs) -> Schedule:
-    """Let a plan that knows no windows begin when the last of them has ended."""
-    later = settled(hops.grid)
-    sends = tuple(replace(send, epoch=send.epoch + later) for send in plan.sends)
-    return Schedule(sends, plan.epoch_duration, plan.horizon + later)
+def _greedy(
+    run: Run,
+    options: ChunkOptions,
+    hops: arcs.Arcs,
+    patience: float,
+    *,
+    urgency: np.ndarray | None = None,
+) -> Schedule:
+    """Return a greedy schedule that begins when all windows are over."""
+    wanted, through = demand(run.problem), options.switches == "hyper-edges"
+    sends = greedy(
+        hops, wanted, through=through, seed=run.backend.seed, patience=patience, urgency=urgency
+    )
+    plan, later = schedule(sends, hops, wanted), arcs.settled(hops.grid)
+    moved = tuple(replace(send, epoch=send.epoch + later) for send in plan.sends)
+    return Schedule(moved, plan.epoch_duration, plan.horizon + later)
 
 
 def _offered(run: Run, options: ChunkOptions, plan: Schedule) -> bool:
@@ -480,7 +470,7 @@ def _by_algorithm_1(run: Run, options: ChunkOptions) -> list[Start]:
     return [(hops, in_epochs(duration, hops.grid.epoch_duration), None) for hops in grids]
 
 
-def _hops(run: Run, epoch_duration: float, *, through: bool) -> Arcs:
+def _hops(run: Run, epoch_duration: float, *, through: bool) -> arcs.Arcs:
     problem = run.problem
     size = problem.collective.chunk_size
     grid = EpochGrid(
@@ -490,22 +480,22 @@ def _hops(run: Run, epoch_duration: float, *, through: bool) -> Arcs:
         reverse_time=run.reverse_time,
         windows=problem.windows,
     )
-    return hyper_edges(grid) if through else link_arcs(grid)
+    return arcs.hyper_edges(grid) if through else arcs.link_arcs(grid)
 
 
-def _grids(run: Run, options: ChunkOptions) -> list[Arcs]:
+def _grids(run: Run, options: ChunkOptions) -> list[arcs.Arcs]:
     """Return the hops on every grid that the options select and that is not too fine."""
     problem = run.problem
     taus = epoch_durations(problem, options, note=run.note)
     if run.epoch_duration is not None:
         taus = [run.epoch_duration]
-    found: list[Arcs] = []
+    found: list[arcs.Arcs] = []
     for tau in sorted(taus, reverse=True):
         hops = _hops(run, tau, through=options.switches == "hyper-edges")
-        if settled(hops.grid) > LONGEST:
+        if arcs.settled(hops.grid) > arcs.LONGEST:
             run.note(
                 f"epochs of {tau:.6g} µs were not tried: links have less bandwidth for "
-                f"{settled(hops.grid):,} of them"
+                f"{arcs.settled(hops.grid):,} of them"
             )
             continue
         epochs = max(1.0, run.bounds[0].makespan / tau)

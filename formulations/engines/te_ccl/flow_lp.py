@@ -60,6 +60,13 @@ class _Cells:
         """K."""
         return len(self.sent)
 
+    def variables(self) -> tuple[cp.Variable, ...]:
+        """Return the amounts sent, held and read."""
+        return tuple(
+            cp.Variable(int(table.max(initial=-1)) + 1, nonneg=True)
+            for table in (self.sent, self.held, self.read)
+        )
+
 
 class FlowModel:
     """Models of one problem on one grid, for any horizon.
@@ -77,13 +84,6 @@ class FlowModel:
     def __init__(self, hops: Arcs, run: Run, flows: Commodities) -> None:
         self.hops, self.run, self.flows = hops, run, flows
         self.earliest = hops.distance[flows.sources].T
-        self.tail = np.stack(
-            [
-                hops.distance[:, flows.goal[flows.source == s]].min(axis=1)
-                for s in range(len(flows.sources))
-            ],
-            axis=1,
-        )
         self.build_seconds = self.solve_seconds = 0.0
 
     @property
@@ -153,10 +153,7 @@ class FlowModel:
             raise LimitReached(f"{run.formulation} was out of time before {horizon} epochs")
         run.report(f"building the model of {horizon} epochs")
         cells = self._cells(horizon)
-        sent, held, read = (
-            cp.Variable(int(table.max(initial=-1)) + 1, nonneg=True)
-            for table in (cells.sent, cells.held, cells.read)
-        )
+        sent, held, read = cells.variables()
         rules = self._balance(cells, sent, held, read)
         rules += self._capacity(cells, sent, spare=SPARE if careful else 0.0)
         rules += self._buffers(cells, (sent, held, read), careful=careful)
@@ -173,19 +170,7 @@ class FlowModel:
         return self._schedule(cells, sent, held, read)
 
     def _cells(self, horizon: int) -> _Cells:
-        hops, flows = self.hops, self.flows
-        latest = horizon - self.tail
-        start = np.arange(horizon)[:, None, None]
-        home = np.zeros(self.earliest.shape, dtype=bool)
-        home[flows.sources, np.arange(len(flows.sources))] = True
-        sent = (
-            (start >= self.earliest[hops.src])
-            & (start + hops.delay[:, None] <= latest[hops.dst])
-            & ~home[hops.dst]
-        )
-        held = (start >= self.earliest) & (start < latest) & hops.stores[:, None]
-        read = np.arange(horizon + 1)[:, None] >= self.earliest[flows.goal, flows.source]
-        return _Cells(*(_numbered(mask) for mask in (sent, held, read)))
+        return _Cells(*map(_numbered, _masks(self.hops, self.flows, horizon)))
 
     def _balance(
         self, cells: _Cells, sent: cp.Variable, held: cp.Variable, read: cp.Variable
@@ -243,16 +228,10 @@ class FlowModel:
         used = np.flatnonzero(np.diff(matrix.indptr))
         capacity = (hops.capacity * grid.shares(cells.horizon)).ravel()
         yield matrix[used], capacity[used], (used % many).tolist()
-        alike: dict[tuple[float, bytes], tuple[np.ndarray, list[int]]] = {}
-        for number, limit in enumerate(topology.limits):
-            inside = np.zeros(many)
-            inside[[topology.link_index[ends] for ends in limit.links]] = 1.0
-            carried = inside[self.flows.links].sum(axis=0)
-            most = 1e3 * limit.bandwidth * grid.epoch_duration / grid.chunk_size
-            alike.setdefault((most, carried.tobytes()), (carried, []))[1].append(many + number)
-        for (most, _), (carried, members) in alike.items():
+        for bandwidth, carried, members in _limits(hops, self.flows):
             matrix = rows(k, cell, (cells.horizon, columns), value=carried[e])
-            yield matrix, np.full(cells.horizon, most), members
+            most = 1e3 * bandwidth * grid.epoch_duration / grid.chunk_size
+            yield matrix, np.full(cells.horizon, most), [many + number for number in members]
 
     def _buffers(
         self, cells: _Cells, values: tuple[cp.Variable, ...], *, careful: bool
@@ -393,12 +372,13 @@ def count_amounts(hops: Arcs, flows: Commodities, horizon: int) -> ModelEstimate
     orbit = flows.links.min(axis=0)
     k, e, _ = np.nonzero(sent)
     capacities = len(np.unique(k * len(orbit) + orbit[e]))
-    limits, entries = _limits(hops, flows, sent)
+    limits, per_link = _limits(hops, flows), sent.sum(axis=(0, 2))
+    entries = sum(int(per_link[carried > 0].sum()) for _, carried, _ in limits)
     rows = {
         "balance": int(touched.sum()),
         "demand": len(flows.amount),
         "capacity of a link": capacities,
-        "shared limit": limits,
+        "shared limit": len(limits) * horizon,
     }
     nonzeros = 2 * many[0] + 2 * many[1] + many[2] + many[2] + many[0] + entries
     return ModelEstimate(sum(many), nonzeros, rows)
@@ -420,18 +400,14 @@ def _masks(
     return sent & ~home[hops.dst], held, read
 
 
-def _limits(hops: Arcs, flows: Commodities, sent: np.ndarray) -> tuple[int, int]:
+def _limits(hops: Arcs, flows: Commodities) -> list[tuple[float, np.ndarray, list[int]]]:
+    """Return the bandwidths of unlike limits, what of each link counts, and which are alike."""
     topology = hops.topology
-    rows = entries = 0
-    seen = set()
-    per_link = sent.sum(axis=(0, 2))
-    for limit in topology.limits:
+    found: dict[tuple[float, bytes], tuple[float, np.ndarray, list[int]]] = {}
+    for number, limit in enumerate(topology.limits):
         inside = np.zeros(len(topology.links))
         inside[[topology.link_index[ends] for ends in limit.links]] = 1.0
         carried = inside[flows.links].sum(axis=0)
-        if (key := (limit.bandwidth, carried.tobytes())) in seen:
-            continue
-        seen.add(key)
-        rows += len(sent)
-        entries += int(per_link[carried > 0].sum())
-    return rows, entries
+        key = limit.bandwidth, carried.tobytes()
+        found.setdefault(key, (limit.bandwidth, carried, []))[2].append(number)
+    return list(found.values())

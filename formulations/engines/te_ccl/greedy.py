@@ -9,8 +9,6 @@ be enough: it proves nothing.
 Given transfers, one after the other, each as early as what is free lets it: constructed plans.
 """
 
-from __future__ import annotations
-
 import heapq
 import time
 from collections import defaultdict

@@ -15,11 +15,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy import sparse
 
 from formulations.engines.epoch_grid.arcs import Arcs, capacity_rows, limit_rows, rows
-from formulations.engines.epoch_grid.plans import Demand
-from formulations.engines.epoch_grid.windows import Cells
+from formulations.engines.epoch_grid.plans import Demand, nearest
+from formulations.engines.epoch_grid.windows import CellProgram, Cells
 from formulations.solvers import cp
 
 
@@ -119,19 +118,9 @@ class Rounds:
         np.fill_diagonal(between, 0.0)
         return int(between[np.isfinite(between)].max(initial=1))
 
-    @cached_property
-    def most(self) -> np.ndarray:
-        """How often a chunk may take each hop at once, shape (hops,).
-
-        More than once is of use only towards what can neither store nor copy.
-        """
-        hops = self.hops
-        capacity = np.array([min(hops.capacity[list(links)]) for links in hops.links])
-        return np.where(~(hops.stores | hops.copies)[hops.dst], capacity, 1).astype(int)
-
     def reach(self, state: State) -> np.ndarray:
         """Epochs from the nearest device that has or will have a chunk, (devices, chunks)."""
-        return _nearest(self.hops.distance, np.where(np.isfinite(state.arrives), 0.0, np.inf))
+        return nearest(self.hops.distance, np.where(np.isfinite(state.arrives), 0.0, np.inf))
 
     def waits(self, state: State) -> bool:
         """Return whether something is still in flight, or holds links, when the round begins."""
@@ -160,7 +149,7 @@ class Rounds:
         able = (epoch >= first) & (epoch < stop)
         there = np.maximum(state.arrives - state.moment, 0.0)
         moment = np.arange(last + 1)[:, None, None]
-        exists = (moment >= _nearest(hops.distance, there)) & np.isinf(there)
+        exists = (moment >= nearest(hops.distance, there)) & np.isinf(there)
         exists &= self._nearer(state) & hops.stores[:, None]
         held = np.full(exists.shape, -1)
         held[exists] = np.arange(int(exists.sum()))
@@ -177,7 +166,7 @@ class Rounds:
         stop = np.minimum(starts, last - hops.delay + 1)[:, None]
         able = useful[hops.dst] & (useful | np.isfinite(there))[hops.src]
         # What is in flight to a device arrives when it does, even if others are nearer by now.
-        first = np.where(np.isfinite(there), there, _nearest(hops.distance, there))
+        first = np.where(np.isfinite(there), there, nearest(hops.distance, there))
         return first[hops.src], np.where(able, stop, 0)
 
     def _nearer(self, state: State) -> np.ndarray:
@@ -188,15 +177,6 @@ class Rounds:
             goals = np.flatnonzero(lacking[:, chunk])
             nearer[:, chunk] = (far[:, goals] < near[goals, chunk]).any(axis=1)
         return nearer
-
-
-def _nearest(distance: np.ndarray, there: np.ndarray) -> np.ndarray:
-    """Smallest sum of when a device has a chunk and its distance, shape (devices, chunks)."""
-    found = np.full(there.shape, np.inf)
-    for chunk in range(there.shape[1]):
-        have = np.flatnonzero(np.isfinite(there[:, chunk]))
-        found[:, chunk] = (distance[have] + there[have, chunk, None]).min(axis=0, initial=np.inf)
-    return found
 
 
 @dataclass(frozen=True)
@@ -216,7 +196,7 @@ class _Levels:
     reward: np.ndarray
 
 
-class RoundModel:
+class RoundModel(CellProgram):
     """The integer program of one round.
 
     Parameters
@@ -238,18 +218,16 @@ class RoundModel:
         self.hops = rounds.hops
         self.lacking, self.reach = state.lacking(rounds.demand), rounds.reach(state)
         self.cells = rounds.cells(state, length, ahead=0 if closing else None)
-        self.most = rounds.most[self.cells.hop]
+        self.most = self.hops.most[self.cells.hop]
         self.levels = self._levels()
-        self.sends = self._sends()
-        self.buffers = cp.Variable(self.cells.buffers, bounds=[0, 1])
         self.near = cp.Variable(len(self.levels.reward), bounds=[0, 1])
 
     def problem(self) -> cp.Problem:
         """Return the program; its values are read by `outcome`."""
         rules = [
-            *self._buffer_rows(),
-            *self._store_rows(),
-            *self._switch_rows(),
+            *self.buffer_rows(),
+            *self.held_rows(self._stored()),
+            *self.switch_rows(),
             *self._link_rows(),
         ]
         if self.closing:
@@ -262,8 +240,7 @@ class RoundModel:
     def outcome(self) -> State:
         """Return the state at the end of the round, in the solution that the variables have."""
         cells = self.cells
-        times = np.rint(np.asarray(self.sends.value)).astype(int)
-        which = np.repeat(np.arange(len(times)), np.maximum(times, 0))
+        which = self.sent
         return self.state.extended(
             self.length,
             hops=self.hops,
@@ -272,59 +249,11 @@ class RoundModel:
             chunk=cells.chunk[which],
         )
 
-    def _sends(self) -> cp.Variable:
-        most = self.most
-        if most.max(initial=1) == 1:
-            return cp.Variable(len(most), boolean=True)
-        return cp.Variable(len(most), integer=True, bounds=[np.zeros(len(most)), most])
-
-    def _buffer_rows(self) -> list[cp.Constraint]:
-        """Let a device hold what it held and what arrives."""
-        cells, hops = self.cells, self.hops
-        arrival = cells.epoch + hops.delay[cells.hop]
-        row = cells.held[arrival, hops.dst[cells.hop], cells.chunk]
-        stored = np.flatnonzero(row >= 0)
-        arrive = rows(row[stored], stored, (cells.buffers, len(row)))
-        both = (cells.held[1:] >= 0) & (cells.held[:-1] >= 0)
-        before, after = cells.held[:-1][both], cells.held[1:][both]
-        every, shape = np.arange(cells.buffers), (cells.buffers, cells.buffers)
-        step = rows(every, every, shape) - rows(after, before, shape)
-        return [step @ self.buffers == arrive @ self.sends]
-
-    def _store_rows(self) -> list[cp.Constraint]:
-        """Let a device send what it holds; what was there before the round needs no row."""
-        cells, hops = self.cells, self.hops
-        source = hops.src[cells.hop]
-        there = cells.held[cells.epoch, source, cells.chunk]
-        needs = np.flatnonzero(there >= 0)
-        if not needs.size:
-            return []
-        shape, most = (len(needs), cells.buffers), self.most[needs]
-        hold = rows(np.arange(len(needs)), there[needs], shape, value=most)
-        return [self.sends[needs] <= hold @ self.buffers]
-
-    def _switch_rows(self) -> list[cp.Constraint]:
-        """Let what came in leave a device that cannot store at once, and nothing else."""
-        cells, hops = self.cells, self.hops
-        shape = (cells.horizon + 1, *self.lacking.shape)
-        many, columns = int(np.prod(shape)), np.arange(len(cells.epoch))
-        arrival = cells.epoch + hops.delay[cells.hop]
-        enters = np.ravel_multi_index((arrival, hops.dst[cells.hop], cells.chunk), shape)
-        leaves = np.ravel_multi_index((cells.epoch, hops.src[cells.hop], cells.chunk), shape)
-        into = rows(enters, columns, (many, len(columns)))
-        relay = ~hops.stores[hops.src[cells.hop]]
-        copied = np.flatnonzero(relay & hops.copies[hops.src[cells.hop]])
-        rules: list[cp.Constraint] = []
-        if copied.size:
-            most = sparse.diags_array(self.most[copied].astype(float))
-            rules.append(self.sends[copied] <= (most @ into[leaves[copied]]) @ self.sends)
-        plain = np.broadcast_to((~hops.stores & ~hops.copies)[:, None], shape).ravel()
-        out = rows(leaves, columns, (many, len(columns)))
-        used = np.diff(into.indptr) + np.diff(out.indptr) > 0
-        touched = np.flatnonzero(plain & used)
-        if touched.size:
-            rules.append((out[touched] - into[touched]) @ self.sends == 0)
-        return rules
+    def _stored(self) -> np.ndarray:
+        """Return the sends of what a device comes to hold in the round."""
+        cells = self.cells
+        there = cells.held[cells.epoch, self.hops.src[cells.hop], cells.chunk]
+        return np.flatnonzero(there >= 0)
 
     def _link_rows(self) -> list[cp.Constraint]:
         """Keep links and shared limits to what earlier rounds leave of them."""

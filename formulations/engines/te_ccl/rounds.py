@@ -3,15 +3,15 @@
 Its mathematics is the docstring of `formulations.models.te_ccl_astar`.
 """
 
-from __future__ import annotations
+from dataclasses import dataclass
 
 import numpy as np
 
 from ccl.errors import Infeasible, LimitReached, SolveError
-from ccl.plans import Schedule, Send
+from ccl.plans import Schedule
 from formulations.core.run import Run
-from formulations.engines.epoch_grid.plans import schedule
-from formulations.engines.te_ccl.round_milp import Rounds, State, first_state
+from formulations.engines.epoch_grid.plans import schedule, sends_at
+from formulations.engines.te_ccl.round_milp import RoundModel, Rounds, State, first_state
 
 SENDS = 1_500
 """Most sends in the model of a round that is longer than the largest delay; HiGHS solves these in
@@ -33,6 +33,7 @@ HALF = 0.5
 """Share of its bound that a round must reach when its solver is stopped by the limit."""
 
 
+@dataclass
 class Journey:
     """Rounds on one grid, from the first to the one after which no demand is open.
 
@@ -52,19 +53,15 @@ class Journey:
         Whether the last rounds are solved again for fewer epochs.
     """
 
-    def __init__(
-        self,
-        run: Run,
-        rounds: Rounds,
-        *,
-        length: int | None,
-        gap: float,
-        seconds: float,
-        shorten: bool,
-    ) -> None:
-        self.run, self.rounds, self.shorten = run, rounds, shorten
-        self.gap, self.seconds = gap, seconds
-        self.least, self.longest = length or 1, length or LONGEST * rounds.ahead
+    run: Run
+    rounds: Rounds
+    length: int | None
+    gap: float
+    seconds: float
+    shorten: bool
+
+    def __post_init__(self) -> None:
+        self.least, self.longest = self.length or 1, self.length or LONGEST * self.rounds.ahead
         self.number = self.stalls = 0
         self.factor = 1
 
@@ -98,11 +95,7 @@ class Journey:
 
     def _plan(self, state: State) -> Schedule:
         hops = self.rounds.hops
-        listed = zip(state.epoch.tolist(), state.hop.tolist(), state.chunk.tolist(), strict=True)
-        sends = []
-        for epoch, hop, chunk in listed:
-            route = hops.routes[hop]
-            sends.append(Send(epoch, chunk, route[0], route[-1], via=route[1:-1]))
+        sends = sends_at(hops, state.epoch, hop=state.hop, chunk=state.chunk)
         return schedule(sends, hops, self.rounds.demand)
 
     def _close(self, states: list[State]) -> None:
@@ -125,8 +118,6 @@ class Journey:
 
     def _closed(self, state: State, length: int) -> State | None:
         """Return a state `length` epochs after `state` with every demand met, if one is found."""
-        from formulations.engines.te_ccl.round_milp import RoundModel  # noqa: PLC0415  it loads the solver
-
         wants = self.rounds.demand.wants
         flying = state.arrives[wants & np.isfinite(state.arrives)].max(initial=0.0)
         if length < 1 or flying > state.moment + length:
@@ -163,7 +154,6 @@ class Journey:
 
     def _solved(self, state: State, length: int) -> State | None:
         """Return the state after a round as its model has it, None if the limit came too soon."""
-        from formulations.engines.te_ccl.round_milp import RoundModel  # noqa: PLC0415
         from formulations.solvers.cvxpy_highs import TerminationCondition  # noqa: PLC0415  it loads the solver
 
         run = self.run

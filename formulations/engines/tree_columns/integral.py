@@ -89,7 +89,7 @@ def integral(
     share = Fraction(1, max(len(task.paired), 1))
     parts = np.array([1.0 if each.partner is None else float(share) for each in task.demands])
     demands = np.array(pool.demands)[chosen]
-    loads = _loads(pool, chosen) * parts[demands] / (trees * float(found.time))
+    loads = pool.busy(chosen.tolist()) * parts[demands] / (trees * float(found.time))
     many = cp.Variable(len(chosen), integer=True, bounds=[0, trees])
     time = cp.Variable(bounds=[1 - ENOUGH, None])
     sums: Any = sparse.coo_array(
@@ -166,20 +166,13 @@ def _improved(
     return taken
 
 
-def _loads(pool: Pool, chosen: Ints) -> np.ndarray:
-    """Return µs of each row for some trees, each carrying all of its demand, (rows, trees)."""
-    counts = np.array([pool.counts[place] for place in chosen.tolist()], dtype=float).T
-    nbytes = pool.task.nbytes[np.array(pool.demands)[chosen]]
-    return np.asarray(counts * nbytes / pool.task.rows.speeds[:, None])
-
-
 def _chosen(found: Optimum) -> Ints:
     """Return the places of the trees that carry something, then of those cheapest at the prices."""
     pool = found.pool
     # Trees that load the rows alike are one to the program.
     alike = {(demand, each.tobytes()): k for k, (demand, each) in _backwards(pool)}
     every = np.array(sorted(alike.values()))
-    costs = found.prices @ _loads(pool, every) if len(found.prices) else np.zeros(len(every))
+    costs = found.prices @ pool.busy(every.tolist()) if len(found.prices) else np.zeros(len(every))
     carrying = np.isin(every, list(found.weights.shares))
     return np.sort(every[np.lexsort((every, costs, ~carrying))[:MOST]])
 
@@ -199,9 +192,7 @@ def _with_drawn(found: Optimum) -> None:
             return
         at = Prices(task, draw.random(len(task.rows.rates)))
         for place, parents in enumerate(at.cheapest().parents):
-            demand = task.demands[place]
-            root = int(task.sides[demand.side].ranks[demand.root])
-            pool.add(place, at.sides[demand.side].column(root, parents))
+            pool.add(place, at.column(place, parents))
 
 
 def _with_images(pool: Pool) -> None:

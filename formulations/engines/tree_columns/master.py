@@ -37,6 +37,7 @@ as many equations as the basis has columns.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -88,9 +89,13 @@ class Pool:
 
     def loads(self, first: int) -> sparse.csc_array:
         """Return µs of each row for each tree from one on, if it carries all, (rows, trees)."""
-        found = np.array(self.counts[first:], dtype=float).T
-        nbytes = self.task.nbytes[self.demands[first:]]
-        return sparse.csc_array(found * nbytes / self.task.rows.speeds[:, None])
+        return sparse.csc_array(self.busy(range(first, len(self))))
+
+    def busy(self, places: Sequence[int]) -> np.ndarray:
+        """Return the same of some trees, dense."""
+        counts = np.array([self.counts[place] for place in places], dtype=float).T
+        nbytes = self.task.nbytes[[self.demands[place] for place in places]]
+        return np.asarray(counts * nbytes / self.task.rows.speeds[:, None])
 
 
 class Master:
@@ -171,9 +176,6 @@ def _guess(pool: Pool, loads: sparse.csc_array) -> float:
 
 PRIME = 67_108_859
 """The largest below 2**26: sums of a thousand products of two digits fit 64 bits."""
-
-SMALL = 2**52
-"""Sums of fewer than a thousand numbers below this fit 64 bits."""
 
 DIGITS = 1 << 14
 """Digits after which a system is given up."""

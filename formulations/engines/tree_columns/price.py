@@ -20,12 +20,13 @@ not always a cheapest one.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 
-from formulations.engines.tree_columns.task import Floats, Ints, Priced, Task
+from formulations.engines.tree_columns.task import Column, Floats, Ints, Priced, Task
 
 FEW = 8
 """Up to so many vertices all choices are tried."""
@@ -152,17 +153,12 @@ class Prices:
 
     def cheapest(self) -> Found:
         """Return the cheapest tree of each demand."""
-        task = self.task
-        parents: list[Ints] = [np.empty(0)] * len(task.demands)
+        parents: list[Ints] = [np.empty(0)] * len(self.task.demands)
         exact = self.bounds
-        for members, places in task.alike:
-            side = task.demands[places[0]].side
-            roots = np.array([self._root(place) for place in places])
-            others = np.ones(len(self.sides[side].costs), dtype=bool)
+        for side, members, places, roots in self._alike():
+            others = np.ones(len(side.costs), dtype=bool)
             others[members] = False
-            found, sure = cheapest(
-                self.sides[side], members, roots=roots, optional=np.flatnonzero(others)
-            )
+            found, sure = cheapest(side, members, roots=roots, optional=np.flatnonzero(others))
             exact = exact and sure
             for place, each in zip(places, found, strict=True):
                 parents[place] = each
@@ -170,14 +166,11 @@ class Prices:
 
     def breadth(self) -> Found | None:
         """Return of each demand the cheapest tree of least depth; None if vertices may be left."""
-        task = self.task
-        parents: list[Ints] = [np.empty(0)] * len(task.demands)
-        for members, places in task.alike:
-            side = task.demands[places[0]].side
-            if len(members) < len(self.sides[side].costs):
+        parents: list[Ints] = [np.empty(0)] * len(self.task.demands)
+        for side, members, places, roots in self._alike():
+            if len(members) < len(side.costs):
                 return None
-            found = self.sides[side].breadth(np.array([self._root(place) for place in places]))
-            for place, each in zip(places, found, strict=True):
+            for place, each in zip(places, side.breadth(roots), strict=True):
                 parents[place] = each
         return self._found(parents, exact=False)
 
@@ -186,18 +179,26 @@ class Prices:
 
         None where vertices may be left out.
         """
-        task = self.task
         parents = list(found.parents)
-        for members, places in task.alike:
-            side = self.sides[task.demands[places[0]].side]
+        for side, members, places, roots in self._alike():
             if len(members) < len(side.costs):
                 return None
-            roots = np.array([self._root(place) for place in places])
             trees = np.array([found.parents[place] for place in places])
             steps = share * side.cost(trees) / len(members)
             for place, each in zip(places, side.shallow(members, roots, steps=steps), strict=True):
                 parents[place] = each
         return self._found(parents, exact=False)
+
+    def _alike(self) -> Iterator[tuple[Priced, Ints, list[int], Ints]]:
+        """Yield prices, members, places and roots of demands with the same members."""
+        for members, places in self.task.alike:
+            roots = np.array([self._root(place) for place in places])
+            yield self.sides[self.task.demands[places[0]].side], members, places, roots
+
+    def column(self, place: int, parents: Ints) -> Column:
+        """Return the tree of a demand with its links."""
+        side = self.sides[self.task.demands[place].side]
+        return side.column(self._root(place), parents)
 
     def _root(self, place: int) -> int:
         demand = self.task.demands[place]

@@ -36,6 +36,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from ccl.bound import Bound
 from ccl.errors import LimitReached
 from ccl.plans import Forest, Tree
 from ccl.problem import Problem
@@ -145,6 +146,11 @@ class Optimum:
         return self.pool.task
 
     @property
+    def each_price(self) -> Floats:
+        """`prices` for a byte on each link, then in each shared limit of the topology."""
+        return self.task.each_price(self.prices)
+
+    @property
     def time(self) -> Fraction:
         """R in µs."""
         return self.weights.time
@@ -153,6 +159,10 @@ class Optimum:
     def proved(self) -> bool:
         """Whether no forest has a smaller R."""
         return float(self.time) <= self.bound * (1 + PROVED)
+
+    def met_by(self, bound: Bound) -> bool:
+        """Return whether a bound on the steady state of every plan says the same."""
+        return bound.steady and float(self.time) <= bound.makespan * (1 + PROVED)
 
 
 @dataclass
@@ -211,16 +221,16 @@ class Search:
         task, many = self.task, len(self.task.rows.rates)
         self.bound, self.best = _device_bound(task)
         even = Prices(task, np.ones(many))
-        loads = self._taken(even, even.cheapest())
+        loads = self.take(even, even.cheapest())
         flat = even.breadth()
         if flat is not None:
-            self._taken(even, flat)
+            self.take(even, flat)
         warmed(loads, self._step, done=lambda: self.late)
 
     def _step(self, prices: Floats) -> Floats:
         at, found = self._at(prices)
         flat = at.shallow(found, self.flat) if self.flat else None
-        return self._taken(at, found if flat is None else flat)
+        return self.take(at, found if flat is None else flat)
 
     def _grown(self, prices: Floats, reached: float) -> int:
         """Add trees that the master lacks; return how many are new."""
@@ -228,7 +238,7 @@ class Search:
         for share in (0.0, *SHARES):
             if self._met(reached):
                 break
-            self._taken(*self._at(share * self.best + (1 - share) * prices))
+            self.take(*self._at(share * self.best + (1 - share) * prices))
         return len(self.pool) - before
 
     def _at(self, prices: Floats) -> tuple[Prices, Found]:
@@ -242,16 +252,14 @@ class Search:
             return at, flat
         return at, found
 
-    def _taken(self, at: Prices, found: Found) -> Floats:
+    def take(self, at: Prices, found: Found) -> Floats:
         """Keep trees, and return what they load if every demand takes its own, shape (rows,)."""
         task = self.task
         share = 1 / max(len(task.paired), 1)
         paired = {half for demand in task.paired.tolist() for half in (demand, demand + 1)}
         loads = np.zeros(len(task.rows.rates))
         for place, parents in enumerate(found.parents):
-            demand = task.demands[place]
-            root = int(task.sides[demand.side].ranks[demand.root])
-            number = self.pool.add(place, at.sides[demand.side].column(root, parents))
+            number = self.pool.add(place, at.column(place, parents))
             weight = task.nbytes[place] * (share if place in paired else 1.0)
             loads += self.pool.counts[number] * weight
         return np.asarray(loads / task.rows.speeds)
@@ -287,11 +295,7 @@ def _ports(task: Task, rank: int) -> tuple[list[int], list[int]]:
 
 
 def best_trees(
-    problem: Problem,
-    *,
-    symmetric: bool = True,
-    backend: Backend | None = None,
-    seconds: float | None = None,
+    problem: Problem, *, symmetric: bool = True, seconds: float | None = None
 ) -> Optimum:
     """Return the best rate of a problem with the trees that have it.
 
@@ -301,14 +305,12 @@ def best_trees(
         One whose demands are groups (`formulations.engines.steady_state`).
     symmetric
         Whether roots that look alike are one.
-    backend
-        The solver.
     seconds
         After which the best so far is returned.
     """
     deadline = np.inf if seconds is None else clock() + seconds
     task = task_of(problem, symmetric=symmetric)
-    return Search(task, backend or Backend(), deadline=deadline).run()
+    return Search(task, Backend(), deadline=deadline).run()
 
 
 def forest_of(found: Optimum) -> Forest:
@@ -427,26 +429,24 @@ class Second:
         at = Prices(self.task, prices, extra=extra)
         found = at.cheapest()
         if self.costs is not None:
-            self._taken(at, found, pays)
+            self.take(at, found, pays)
         elif (flat := at.breadth()) is not None:
-            self._taken(at, flat, pays)
+            self.take(at, flat, pays)
             for share in SECOND_SHARES:
                 tried = at.shallow(found, share)
                 if tried is not None:
-                    self._taken(at, tried, pays)
+                    self.take(at, tried, pays)
         new = len(self.pool) - before
         self.master.grow(np.array(self.paid[before:]))
         return new
 
-    def _taken(self, at: Prices, found: Found, pays: Floats) -> None:
+    def take(self, at: Prices, found: Found, pays: Floats) -> None:
         """Keep the trees that cost less than the master pays for them."""
         for place, parents in enumerate(found.parents):
             if found.costs[place] > pays[place] - GAIN:
                 continue
-            demand = self.task.demands[place]
-            side = self.task.sides[demand.side]
-            root = int(side.ranks[demand.root])
-            column = at.sides[demand.side].column(root, parents)
+            column = at.column(place, parents)
+            side = self.task.sides[self.task.demands[place].side]
             if self.costs is None:
                 depth = depth_of(side, column) / self.scale
                 if found.costs[place] + depth > pays[place] - GAIN:

@@ -279,6 +279,15 @@ class Task:
         """One for each orbit of links, then one for each orbit of shared limits."""
         return _rows(self.problem.topology, self.symmetry)
 
+    def each_price(self, prices: Floats) -> Floats:
+        """Return the prices of rows for a byte on each link, then in each shared limit."""
+        rows, topology = self.rows, self.problem.topology
+        each = prices / rows.speeds
+        # Every link is in one row of links.
+        own = rows.fold[: rows.links].T @ each[: rows.links]
+        limits = [rows.links + label for label in limit_orbits(topology, self.symmetry)]
+        return np.concatenate([own, each[limits]])
+
     @cached_property
     def leaders(self) -> list[int]:
         """The smallest rank of each orbit."""

@@ -18,25 +18,14 @@ from itertools import chain, compress
 from operator import eq, ne
 from typing import Any, cast
 
+from ccl import text
 from ccl.errors import FormatError
 from ccl.serialization.conditions import Document, document
 from ccl.topology import KINDS as REAL_KINDS
 from ccl.topology import Device, DeviceKind, Link, SharedLimit, Topology, device, many_links
-from interchange.formats.fields import short, some
+from interchange.formats.fields import answer, choice, short, some
 from interchange.formats.format import Imported, Question, Report, Request
-from interchange.formats.graphs._values import (
-    HOSTS,
-    KINDS,
-    MEDIA,
-    Measure,
-    bandwidth_named,
-    kind_named,
-    latency_named,
-    many,
-    number_of,
-    text_of,
-    truth_of,
-)
+from interchange.formats.graphs import _values as naming
 
 Attributes = Mapping[str, Any]
 Places = dict[str, tuple[float, float]]
@@ -56,7 +45,7 @@ def devices_of(
         If an attribute makes no sense.
     """
     keys = dict.fromkeys(key for each in attributes for key in each)
-    kinds, hosts = _called(keys, KINDS), _called(keys, HOSTS)[:1]
+    kinds, hosts = _called(keys, naming.KINDS), _called(keys, naming.HOSTS)[:1]
     guessed: Counter[tuple[str, str]] = Counter()
     made = []
     for name, each in zip(names, attributes, strict=True):
@@ -69,9 +58,9 @@ def devices_of(
     unknown = [key for key in keys if key not in {*kinds, *hosts, *_KEPT}]
     left_out = [f"the attributes of devices {listed(unknown)}"] if unknown else []
     if wrong:
-        left_out.append(f"the places of {many(wrong, 'device')}, which are not two numbers")
+        left_out.append(f"the places of {text.count(wrong, 'device')}, which are not two numbers")
     assumed = [
-        f"{many(count, _SPELT.get(kind, kind))} {how}"
+        f"{text.count(count, _SPELT.get(kind, kind))} {how}"
         for (kind, how), count in sorted(guessed.items())
     ]
     return tuple(made), places, Report(tuple(taken), tuple(assumed), tuple(left_out))
@@ -79,7 +68,7 @@ def devices_of(
 
 def means_something(key: str) -> bool:
     """Say whether an attribute of a device is kept."""
-    return key.lower() in (*KINDS, *HOSTS) or key in _KEPT
+    return key.lower() in (*naming.KINDS, *naming.HOSTS) or key in _KEPT
 
 
 def listed(words: Sequence[str]) -> str:
@@ -99,15 +88,15 @@ def _kind(name: str, attributes: Attributes, keys: Sequence[str]) -> tuple[str, 
         value = attributes.get(key)
         if value is None:
             continue
-        word = text_of(value)
+        word = naming.text_of(value)
         if word in REAL_KINDS:
             return word, ""
-        found = kind_named(word)
+        found = naming.kind_named(word)
         if found is not None:
             return found, f"by the attribute {key!r}"
         if key == "kind":
             return word, ""  # refused where the device is made
-    found = kind_named(name)
+    found = naming.kind_named(name)
     if found is None:
         return "gpu", "because nothing says otherwise"
     return found, "by name"
@@ -120,13 +109,13 @@ def _device(name: str, kind: str, attributes: Attributes, *, hosts: Sequence[str
     return device(
         cast(DeviceKind, kind),  # checked there
         name,
-        host=None if host is None else text_of(host),
-        stores=truth_of(attributes, "stores", what=what),
-        copies=truth_of(attributes, "copies", what=what),
-        reduces=truth_of(attributes, "reduces", what=what),
+        host=None if host is None else naming.text_of(host),
+        stores=naming.truth_of(attributes, "stores", what=what),
+        copies=naming.truth_of(attributes, "copies", what=what),
+        reduces=naming.truth_of(attributes, "reduces", what=what),
         buffer_bytes=None
         if room is None
-        else number_of(room, where=f"{what} has the buffer", unit="bytes"),
+        else naming.number_of(room, where=f"{what} has the buffer", unit="bytes"),
     )
 
 
@@ -223,18 +212,18 @@ def edges_of(
 
 
 def _means_something(name: str) -> bool:
-    measured = bandwidth_named(name) or latency_named(name)
-    return measured is not None or name.lower() in (*MEDIA, "count", "weight")
+    measured = naming.bandwidth_named(name) or naming.latency_named(name)
+    return measured is not None or name.lower() in (*naming.MEDIA, "count", "weight")
 
 
-def links_of(edges: Edges, asked: Request, *, both: bool) -> tuple[tuple[Link, ...], Report]:
+def links_of(edges: Edges, request: Request, *, both: bool) -> tuple[tuple[Link, ...], Report]:
     """Make the links.
 
     Parameters
     ----------
     edges
         None of them enters the device it leaves.
-    asked
+    request
         Its settings say what the file does not.
     both
         Whether each edge is a link back as well.
@@ -247,10 +236,10 @@ def links_of(edges: Edges, asked: Request, *, both: bool) -> tuple[tuple[Link, .
         If an edge has no bandwidth, or an attribute makes no sense.
     """
     columns = edges.columns
-    rate = _bandwidth(columns, asked)
-    late = _measured(columns, latency_named)
-    media, counts = _edge_named(columns, MEDIA), _edge_named(columns, ("count",))
-    bandwidth = _numbers(edges, rate, unit="GB/s", default=_default(asked))
+    rate = _bandwidth(columns, request)
+    late = _measured(columns, naming.latency_named)
+    media, counts = _edge_named(columns, naming.MEDIA), _edge_named(columns, ("count",))
+    bandwidth = _numbers(edges, rate, unit="GB/s", default=_default(request))
     alpha = _numbers(edges, late, unit="µs", default=0.0)
     medium = _words(columns[media]) if media else [""] * len(edges.src)
     count = _counts(edges, columns[counts]) if counts else [1] * len(edges.src)
@@ -266,18 +255,18 @@ def links_of(edges: Edges, asked: Request, *, both: bool) -> tuple[tuple[Link, .
     known = {rate.name, late.name, media, counts}
     unknown = [*edges.unknown, *(name for name in columns if name not in known)]
     left_out = (f"the attributes of edges {listed(unknown)}",) if unknown else ()
-    report = Report((), tuple(_assumed(columns, rate, late, asked=asked)), left_out)
+    report = Report((), tuple(_assumed(columns, rate, late, request=request)), left_out)
     return links, report
 
 
 def _assumed(
-    columns: Mapping[str, Column], rate: Measure, late: Measure, *, asked: Request
+    columns: Mapping[str, Column], rate: naming.Measure, late: naming.Measure, *, request: Request
 ) -> Iterator[str]:
     """Yield what is to be said of bandwidths and latencies."""
     missing = list(columns.get(rate.name, ())).count(None)
-    default = _default(asked)
+    default = _default(request)
     if default is not None and (missing or not rate.name):
-        which = many(missing, "edge") if missing else "all edges"
+        which = text.count(missing, "edge") if missing else "all edges"
         yield f"the bandwidth of {which} is what was set, {default:g} GB/s one way"
     if rate.name and rate.name != "bandwidth":
         unit = f"which is in {rate.unit}" if rate.unit else "in GB/s one way"
@@ -287,44 +276,40 @@ def _assumed(
         yield f"the attribute {late.name!r} of edges is the latency alpha, {unit}"
     silent = list(columns.get(late.name, ())).count(None)
     if silent or not late.name:
-        yield f"{many(silent, 'edge') if silent else 'all edges'} without a latency: alpha is 0 µs"
+        which = text.count(silent, "edge") if silent else "all edges"
+        yield f"{which} without a latency: alpha is 0 µs"
 
 
-def _bandwidth(columns: Mapping[str, Column], asked: Request) -> Measure:
+def _bandwidth(columns: Mapping[str, Column], request: Request) -> naming.Measure:
     """Find the attribute that is the bandwidth; its name is empty if there is none."""
-    found = _measured(columns, bandwidth_named)
+    found = _measured(columns, naming.bandwidth_named)
     if found.name or "weight" not in columns or _empty(columns["weight"]):
         return found
-    answer = asked.settings.get("weight")
-    if answer is None and "bandwidth" in asked.settings:
+    if "weight" not in request.settings and "bandwidth" in request.settings:
         return found
-    if answer is None:
-        raise Question(
-            "edges have a weight and no bandwidth; is the weight their bandwidth in GB/s?",
-            key="weight",
-            choices=_WEIGHT,
-        )
-    if answer not in _WEIGHT:
-        raise FormatError(f"the setting weight is {answer!r}; choose {' or '.join(_WEIGHT)}")
-    return Measure("weight") if answer == "bandwidth" else found
+    doubt = "edges have a weight and no bandwidth; is the weight their bandwidth in GB/s?"
+    word = answer(request, "weight", choices=_WEIGHT, doubt=doubt)
+    return naming.Measure("weight") if word == "bandwidth" else found
 
 
-def _default(asked: Request) -> float | None:
+def _default(request: Request) -> float | None:
     """Return the GB/s of edges that say none, if it was set."""
-    word = asked.settings.get("bandwidth")
+    word = request.settings.get("bandwidth")
     if word is None:
         return None
-    value = number_of(word, where="the setting bandwidth is", unit="GB/s")
+    value = naming.number_of(word, where="the setting bandwidth is", unit="GB/s")
     if not 0 < value < float("inf"):
         raise FormatError(f"the setting bandwidth is {word!r}; give a positive number in GB/s")
     return value
 
 
-def _measured(columns: Mapping[str, Column], named: Callable[[str], Measure | None]) -> Measure:
+def _measured(
+    columns: Mapping[str, Column], named: Callable[[str], naming.Measure | None]
+) -> naming.Measure:
     """Find the best attribute of this measure that any edge has."""
     measures = (named(name) for name, each in columns.items() if not _empty(each))
     found = [each for each in measures if each is not None]
-    return min(found, key=lambda each: each.rank, default=Measure(""))
+    return min(found, key=lambda each: each.rank, default=naming.Measure(""))
 
 
 def _edge_named(columns: Mapping[str, Column], known: Sequence[str]) -> str:
@@ -334,7 +319,7 @@ def _edge_named(columns: Mapping[str, Column], known: Sequence[str]) -> str:
 
 
 def _numbers(
-    edges: Edges, measure: Measure, *, unit: str, default: float | None
+    edges: Edges, measure: naming.Measure, *, unit: str, default: float | None
 ) -> Sequence[float]:
     """Return the values of a column in our unit."""
     name = measure.name
@@ -345,7 +330,9 @@ def _numbers(
     for src, dst, each in zip(edges.src, edges.dst, column, strict=True):
         if each is not None:
             where = f"edge {src}->{dst} has the {name}"
-            values.append(number_of(each, where=where, unit=unit) * measure.times / measure.per)
+            values.append(
+                naming.number_of(each, where=where, unit=unit) * measure.times / measure.per
+            )
         elif default is not None:
             values.append(default)
         else:
@@ -360,7 +347,7 @@ def _counts(edges: Edges, column: Column) -> Sequence[int]:
     values = []
     for src, dst, each in zip(edges.src, edges.dst, column, strict=True):
         where = f"edge {src}->{dst} has the count"
-        value = 1.0 if each is None else number_of(each, where=where, unit="whole links")
+        value = 1.0 if each is None else naming.number_of(each, where=where, unit="whole links")
         if not value.is_integer():
             raise FormatError(f"{where} {each!r}; give a whole number")
         values.append(int(value))
@@ -370,7 +357,7 @@ def _counts(edges: Edges, column: Column) -> Sequence[int]:
 def _words(column: Column) -> Sequence[str]:
     if set(map(type, column)) <= {str}:
         return column
-    return ["" if each is None else text_of(each) for each in column]
+    return ["" if each is None else naming.text_of(each) for each in column]
 
 
 def _empty(column: Column) -> bool:
@@ -415,7 +402,7 @@ class Graph:
     limits: tuple[SharedLimit, ...] = ()
 
 
-def imported(graph: Graph, asked: Request, *more: Report) -> Imported:
+def imported(graph: Graph, request: Request, *more: Report) -> Imported:
     """Make a topology of a graph, with a report after which come others.
 
     Raises
@@ -427,14 +414,14 @@ def imported(graph: Graph, asked: Request, *more: Report) -> Imported:
     """
     edges = graph.edges.without_loops()
     loops = len(graph.edges.src) - len(edges.src)
-    both, why = _goes_both_ways(graph, edges, asked)
+    both, why = _goes_both_ways(graph, edges, request)
     devices, places, of_devices = devices_of(graph.names, graph.devices)
-    links, of_links = links_of(edges, asked, both=both)
+    links, of_links = links_of(edges, request, both=both)
     topology = Topology(graph.name or "Imported", devices, links, graph.limits)
     joined = len(links) - len(topology.links)
     if joined:
-        why += (f"{many(joined, 'parallel link')} to others; their bandwidths add up",)
-    left_out = (f"{many(loops, 'edge')} from a device to itself",) if loops else ()
+        why += (f"{text.count(joined, 'parallel link')} to others; their bandwidths add up",)
+    left_out = (f"{text.count(loops, 'edge')} from a device to itself",) if loops else ()
     report = Report((_counted(topology),), why, left_out)
     for each in (of_devices, of_links, *more):
         report = report.joined(each)
@@ -450,21 +437,11 @@ def lost_of(content: Document) -> tuple[str, ...]:
     )
 
 
-def limits_to_json(limits: Sequence[SharedLimit]) -> list[dict[str, Any]]:
-    """Return shared limits as the attribute ``limits`` of a graph keeps them."""
-    return [
-        {"name": each.name, "links": list(map(list, each.links)), "bandwidth": each.bandwidth}
-        for each in limits
-    ]
-
-
-def _goes_both_ways(graph: Graph, edges: Edges, asked: Request) -> tuple[bool, tuple[str, ...]]:
+def _goes_both_ways(graph: Graph, edges: Edges, request: Request) -> tuple[bool, tuple[str, ...]]:
     """Say whether every edge is two links, and why."""
-    answer = asked.settings.get("directed")
-    if answer not in (None, "yes", "no"):
-        raise FormatError(f"the setting directed is {answer!r}; choose yes or no")
-    if answer is not None or graph.directed:
-        return answer == "no", ()
+    word = choice(request, "directed", ("yes", "no"))
+    if word or graph.directed:
+        return word == "no", ()
     said = "the graph is undirected" if graph.directed is False else "the file names no direction"
     pairs = set(zip(edges.src, edges.dst, strict=True))
     twins = [] if graph.multigraph else [pair for pair in pairs if pair[::-1] in pairs]
@@ -473,7 +450,7 @@ def _goes_both_ways(graph: Graph, edges: Edges, asked: Request) -> tuple[bool, t
         msg = f"{said}, and both {src}->{dst} and {dst}->{src} are there; is each edge one way?"
         choices = {"yes": "each edge is one way", "no": "each edge is both ways; the two add up"}
         raise Question(msg, key="directed", choices=choices)
-    told = f"{said}: {many(len(edges.src), 'edge')} both ways, with the bandwidth each way"
+    told = f"{said}: {text.count(len(edges.src), 'edge')} both ways, with the bandwidth each way"
     return True, (told,) if pairs else ()
 
 
@@ -485,5 +462,5 @@ def _counted(topology: Topology) -> str:
         (len(topology.limits), "shared limit"),
     ]
     return ", ".join(
-        many(count, word) for count, word in counts if count or word in ("GPU", "link")
+        text.count(count, word) for count, word in counts if count or word in ("GPU", "link")
     )

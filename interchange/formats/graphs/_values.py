@@ -3,8 +3,6 @@
 What the attributes of graphs mean, whatever people call them: kinds of devices, GB/s, µs.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -65,15 +63,6 @@ def truth_of(attributes: Mapping[str, Any], name: str, *, what: str) -> bool | N
     if found is None:
         raise FormatError(f"{what} has {name} {short(value)}; give true or false")
     return found
-
-
-def many(count: int, word: str) -> str:
-    """Return a count with its word: 1 edge, 2 edges, 2 switches, 2 memories."""
-    if count == 1:
-        return f"1 {word}"
-    if word.endswith("y"):
-        return f"{count:,} {word[:-1]}ies"
-    return f"{count:,} {word}{'es' if word.endswith('ch') else 's'}"
 
 
 BANDWIDTHS = ("bandwidth", "capacity", "bw", "throughput", "speed", "rate")

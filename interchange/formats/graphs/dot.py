@@ -8,16 +8,14 @@ the layout is left to Graphviz.
 Source: graphviz.org, "DOT Language" and "escString".
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 
+from ccl import text
 from ccl.serialization.conditions import Document
 from ccl.topology import ABILITIES, Device, DeviceKind, Link, Topology
 from interchange.formats.format import Writer, Written, one_file
 from interchange.formats.graphs._graph import lost_of
-from interchange.formats.graphs._values import many
 
 UNITS_PER_INCH = 72.0
 
@@ -122,8 +120,12 @@ def _lost(content: Document) -> tuple[str, ...]:
     )
     limits = len(topology.limits)
     return (
-        *([many(limits, "shared limit")] if limits else []),
-        *([f"what {many(unusual, 'device')} can do unlike others of its kind"] if unusual else []),
+        *([text.count(limits, "shared limit")] if limits else []),
+        *(
+            [f"what {text.count(unusual, 'device')} can do unlike others of its kind"]
+            if unusual
+            else []
+        ),
         *lost_of(content),
     )
 

@@ -13,31 +13,20 @@ yEd draws. Ports and hyperedges are left out.
 Source: the GraphML primer, graphml.graphdrawing.org.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ccl import text
 from ccl.errors import FormatError
 from ccl.serialization import wire
 from ccl.serialization.conditions import Document
 from ccl.serialization.text import decode_json, laid_out
+from ccl.serialization.topoloom import limits_of, limits_to_json
 from ccl.topology import SharedLimit, no_collection
 from interchange.formats.fields import device_fields, link_fields
 from interchange.formats.format import Imported, Reader, Report, Request, Writer, Written, one_file
-from interchange.formats.graphs._graph import (
-    SETTINGS,
-    Edges,
-    Graph,
-    edges_of,
-    imported,
-    limits_to_json,
-    listed,
-    lost_of,
-    means_something,
-)
-from interchange.formats.graphs._values import many
+from interchange.formats.graphs import _graph as common
 from interchange.formats.xml import Element, begins_with, parse_xml, xml_text
 
 _NAMESPACE = "http://graphml.graphdrawing.org/xmlns"
@@ -65,15 +54,15 @@ def recognises(content: bytes) -> bool:
     return begins_with(content, "graphml")
 
 
-def read(content: bytes, asked: Request) -> Imported:
+def read(content: bytes, request: Request) -> Imported:
     """Read a graph."""
     with no_collection():
-        return _imported(parse_xml(content), asked)
+        return _imported(parse_xml(content), request)
 
 
 def write(content: Document) -> Written:
     """Write the topology and where it is drawn."""
-    return one_file(xml_text(_element(content)), ending="graphml", lost=lost_of(content))
+    return one_file(xml_text(_element(content)), ending="graphml", lost=common.lost_of(content))
 
 
 # Reading
@@ -107,7 +96,7 @@ class _Keys:
         return found
 
 
-def _imported(root: Element, asked: Request) -> Imported:
+def _imported(root: Element, request: Request) -> Imported:
     if _local(root.tag) != "graphml":
         raise FormatError(
             f"line {root.line}: it begins with <{_local(root.tag)}>; GraphML begins with <graphml>"
@@ -122,14 +111,14 @@ def _imported(root: Element, asked: Request) -> Imported:
     rows = [row for _, row, _ in nodes]
     names, of_names = _named(ids, rows)
     defaults = keys.defaults["node"].items()
-    usual = {key.lower(): value for key, value in defaults if means_something(key)}
+    usual = {key.lower(): value for key, value in defaults if common.means_something(key)}
     devices = [
         {**usual, **({} if host is None else {"host": host}), **row}
         for row, (_, _, host) in zip(rows, nodes, strict=True)
     ]
     directed, edges, of_edges = _edges(first, keys, dict(zip(ids, names, strict=True)))
     about = keys.data(first)
-    graph = Graph(
+    graph = common.Graph(
         name=about.pop("name", first.attributes.get("id", "")),
         directed=directed,
         multigraph=False,
@@ -138,10 +127,10 @@ def _imported(root: Element, asked: Request) -> Imported:
         edges=edges,
         limits=_limits(about.pop("limits", "[]")),
     )
-    left_out = [f"the attributes of the graph {listed(list(about))}"] if about else []
+    left_out = [f"the attributes of the graph {common.listed(list(about))}"] if about else []
     if len(graphs) > 1:
-        left_out.append(f"{many(len(graphs) - 1, 'more graph')}; the first is read")
-    return imported(graph, asked, of_names, of_edges, Report(left_out=tuple(left_out)))
+        left_out.append(f"{text.count(len(graphs) - 1, 'more graph')}; the first is read")
+    return common.imported(graph, request, of_names, of_edges, Report(left_out=tuple(left_out)))
 
 
 def _nodes(
@@ -169,7 +158,9 @@ def _named(ids: list[str], rows: list[dict[str, Any]]) -> tuple[list[str], Repor
     return ids, Report()
 
 
-def _edges(graph: Element, keys: _Keys, names: Mapping[str, str]) -> tuple[bool, Edges, Report]:
+def _edges(
+    graph: Element, keys: _Keys, names: Mapping[str, str]
+) -> tuple[bool, common.Edges, Report]:
     """Return whether edges are one way, and the edges; those that are not lie there twice."""
     usual = graph.text("edgedefault", "undirected")
     found = list(_everywhere(graph, "edge"))
@@ -183,10 +174,10 @@ def _edges(graph: Element, keys: _Keys, names: Mapping[str, str]) -> tuple[bool,
             src.append(first)
             dst.append(second)
             rows.append(row)
-    edges = edges_of((src, dst), rows, keys.defaults["edge"])
-    told = [f"{many(one_way.count(False), 'undirected edge')} both ways"] if mixed else []
+    edges = common.edges_of((src, dst), rows, keys.defaults["edge"])
+    told = [f"{text.count(one_way.count(False), 'undirected edge')} both ways"] if mixed else []
     hyper = sum(1 for _ in _everywhere(graph, "hyperedge"))
-    left_out = [many(hyper, "hyperedge")] if hyper else []
+    left_out = [text.count(hyper, "hyperedge")] if hyper else []
     directed = mixed or all(one_way)
     return directed, edges, Report(assumed=tuple(told), left_out=tuple(left_out))
 
@@ -196,7 +187,7 @@ def _limits(text: str) -> tuple[SharedLimit, ...]:
         found = decode_json(text, list[wire.LimitJson])
     except FormatError as error:
         raise FormatError(f"the attribute 'limits' of the graph, {error}") from None
-    return tuple(SharedLimit(each.name, tuple(each.links), each.bandwidth) for each in found)
+    return limits_of(found)
 
 
 def _drawn(data: Element) -> dict[str, Any]:
@@ -273,6 +264,6 @@ def _place(content: Document, name: str) -> dict[str, float]:
     return {"x": x, "y": y}
 
 
-READER = Reader("graphml", "GraphML", ("graphml", "xml"), recognises, read, SETTINGS)
+READER = Reader("graphml", "GraphML", ("graphml", "xml"), recognises, read, common.SETTINGS)
 
 WRITER = Writer("graphml", "GraphML", "graphml", "topology", write)

@@ -7,11 +7,9 @@ graph means links both ways, parallel edges add up. An edge needs a bandwidth in
 y down.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 from msgspec import Raw, Struct, field
@@ -20,21 +18,11 @@ from ccl.errors import FormatError
 from ccl.serialization import wire
 from ccl.serialization.conditions import Document
 from ccl.serialization.text import Integer, decode_json, laid_out
-from ccl.serialization.topoloom import shaped
-from ccl.topology import Device, SharedLimit, no_collection
-from interchange.formats.fields import short
+from ccl.serialization.topoloom import json_of, limits_of, limits_to_json, shaped
+from ccl.topology import no_collection
+from interchange.formats.fields import head_of, short
 from interchange.formats.format import Imported, Reader, Report, Request, Writer, Written, one_file
-from interchange.formats.graphs._graph import (
-    SETTINGS,
-    Column,
-    Edges,
-    Graph,
-    edges_of,
-    imported,
-    limits_to_json,
-    listed,
-    lost_of,
-)
+from interchange.formats.graphs import _graph as common
 from interchange.formats.graphs._values import text_of
 
 Json = dict[str, Any]
@@ -52,23 +40,12 @@ class _Edge(Struct, forbid_unknown_fields=True, gc=False):
     count: Integer = 1
 
 
-class _Graph(Struct):
+class _Graph(Struct, Generic[Row]):
     """The document; networkx before 3.6 calls the edges ``links`` unless told otherwise."""
 
     nodes: list[Json]
-    edges: list[_Edge] | None = None
-    links: list[_Edge] | None = None
-    directed: bool | None = None
-    multigraph: bool = False
-    graph: Json = field(default_factory=dict)
-
-
-class _OtherGraph(Struct):
-    """The same with edges that have other attributes than ours."""
-
-    nodes: list[Json]
-    edges: list[Json] | None = None
-    links: list[Json] | None = None
+    edges: list[Row] | None = None
+    links: list[Row] | None = None
     directed: bool | None = None
     multigraph: bool = False
     graph: Json = field(default_factory=dict)
@@ -81,10 +58,10 @@ class _Head(Struct):
     format: Any = None
 
 
-def read(content: bytes, asked: Request) -> Imported:
+def read(content: bytes, request: Request) -> Imported:
     """Read a graph."""
     with no_collection():
-        return _imported(_decoded(content), asked)
+        return _imported(_decoded(content), request)
 
 
 def recognises(content: bytes) -> bool:
@@ -95,7 +72,7 @@ def recognises(content: bytes) -> bool:
 
 def write(content: Document) -> Written:
     """Write the topology and where it is drawn."""
-    return one_file(node_link_text(content), ending="json", lost=lost_of(content))
+    return one_file(node_link_text(content), ending="json", lost=common.lost_of(content))
 
 
 def node_link_text(content: Document) -> str:
@@ -104,11 +81,10 @@ def node_link_text(content: Document) -> str:
     nodes = []
     for each in topology.devices:
         drawn = {"pos": list(places[each.name])} if each.name in places else {}
-        nodes.append(json.dumps(_node(each) | drawn, ensure_ascii=False, allow_nan=False))
-    edges = (
-        _Edge(each.src, each.dst, each.bandwidth, each.alpha, each.medium, each.count)
-        for each in topology.links
-    )
+        node = json_of(each)
+        node = {"id": node.pop("name")} | node | drawn
+        nodes.append(json.dumps(node, ensure_ascii=False, allow_nan=False))
+    edges = (_Edge(*json_of(each).values()) for each in topology.links)
     about = laid_out({"name": topology.name, "limits": limits_to_json(topology.limits)}, " ")
     lines = ",\n  ".join(nodes), ",\n  ".join(msgspec.json.encode(each).decode() for each in edges)
     return (
@@ -117,35 +93,20 @@ def node_link_text(content: Document) -> str:
     )
 
 
-def _node(each: Device) -> Json:
-    return {
-        "id": each.name,
-        "kind": each.kind,
-        "host": each.host,
-        "stores": each.stores,
-        "copies": each.copies,
-        "reduces": each.reduces,
-        "buffer_bytes": each.buffer_bytes,
-    }
-
-
 def is_node_link(content: bytes | str) -> bool:
     """Say whether JSON text has nodes and is no document of our own."""
+    head = head_of(content, _Head)
+    return head is not None and bool(bytes(head.nodes)) and head.format is None
+
+
+def _decoded(content: bytes) -> _Graph[Any]:
     try:
-        head = decode_json(content, _Head)
+        return cast(_Graph[Any], decode_json(content, _Graph[_Edge]))
     except FormatError:
-        return False
-    return bool(bytes(head.nodes)) and head.format is None
+        return cast(_Graph[Any], decode_json(content, _Graph[Json]))
 
 
-def _decoded(content: bytes) -> _Graph | _OtherGraph:
-    try:
-        return cast(_Graph, decode_json(content, _Graph))
-    except FormatError:
-        return cast(_OtherGraph, decode_json(content, _OtherGraph))
-
-
-def _imported(graph: _Graph | _OtherGraph, asked: Request) -> Imported:
+def _imported(graph: _Graph[Any], request: Request) -> Imported:
     key = "id" if not graph.nodes or any("id" in each for each in graph.nodes) else "name"
     ids = _ids(graph.nodes, key)
     names = list(map(text_of, ids))
@@ -161,19 +122,19 @@ def _imported(graph: _Graph | _OtherGraph, asked: Request) -> Imported:
     edges, told = _edges(graph, ids)
     about = graph.graph
     unknown = [key for key in about if key not in ("name", "limits")]
-    left_out = (f"the attributes of the graph {listed(unknown)}",) if unknown else ()
+    left_out = (f"the attributes of the graph {common.listed(unknown)}",) if unknown else ()
     name = about.get("name")
-    return imported(
-        Graph(
+    return common.imported(
+        common.Graph(
             name="" if name is None else text_of(name),
             directed=graph.directed,
             multigraph=graph.multigraph,
             names=names,
             devices=devices,
             edges=edges,
-            limits=_limits(about.get("limits", [])),
+            limits=limits_of(shaped(about.get("limits", []), list[wire.LimitJson], "limits")),
         ),
-        asked,
+        request,
         more,
         told,
         Report(left_out=left_out),
@@ -204,12 +165,16 @@ def _hosts(ids: Sequence[Any]) -> list[Json]:
     return [{"host": f"host{each[0]}"} if each[0] >= 0 else {} for each in ids]
 
 
-def _edges(graph: _Graph | _OtherGraph, ids: Sequence[Any]) -> tuple[Edges, Report]:
+def _edges(graph: _Graph[Any], ids: Sequence[Any]) -> tuple[common.Edges, Report]:
     table = {text_of(each): text_of(each) for each in ids}
-    if isinstance(graph, _OtherGraph):
-        return _other_edges(_listed(graph.edges, graph.links), ids, table)
-    rows = _listed(graph.edges, graph.links)
-    columns: dict[str, Column] = {
+    rows = graph.links if graph.edges is None else graph.edges
+    if rows is None:
+        raise FormatError(
+            "the graph has no list of edges; write it with node_link_data(graph, edges='edges')"
+        )
+    if rows and not isinstance(rows[0], _Edge):
+        return _other_edges(rows, ids, table)
+    columns: dict[str, common.Column] = {
         "bandwidth": [each.bandwidth for each in rows],
         "medium": [each.medium for each in rows],
         "count": [each.count for each in rows],
@@ -220,21 +185,12 @@ def _edges(graph: _Graph | _OtherGraph, ids: Sequence[Any]) -> tuple[Edges, Repo
     # The names of the devices themselves, so that each is kept once.
     src = [table.get(each.source, each.source) for each in rows]
     dst = [table.get(each.target, each.target) for each in rows]
-    return Edges(src, dst, columns), Report()
-
-
-def _listed(edges: list[Row] | None, links: list[Row] | None) -> list[Row]:
-    found = links if edges is None else edges
-    if found is None:
-        raise FormatError(
-            "the graph has no list of edges; write it with node_link_data(graph, edges='edges')"
-        )
-    return found
+    return common.Edges(src, dst, columns), Report()
 
 
 def _other_edges(
     rows: list[Json], ids: Sequence[Any], table: dict[str, str]
-) -> tuple[Edges, Report]:
+) -> tuple[common.Edges, Report]:
     """Read edges that have other attributes than ours."""
     ends: tuple[list[Any], list[Any]] = ([], [])
     for number, row in enumerate(rows):
@@ -247,7 +203,7 @@ def _other_edges(
         ends = ([ids[place] for place in ends[0]], [ids[place] for place in ends[1]])
     named = tuple([table.get(text, text) for text in map(text_of, those)] for those in ends)
     told = ("the ends of edges are places in the list of nodes, from 0",) if numbered else ()
-    return edges_of((named[0], named[1]), rows, {}), Report(assumed=told)
+    return common.edges_of((named[0], named[1]), rows, {}), Report(assumed=told)
 
 
 def _numbered(ids: Sequence[Any], ends: tuple[list[Any], list[Any]]) -> bool:
@@ -258,11 +214,8 @@ def _numbered(ids: Sequence[Any], ends: tuple[list[Any], list[Any]]) -> bool:
     )
 
 
-def _limits(value: Any) -> tuple[SharedLimit, ...]:
-    found = shaped(value, list[wire.LimitJson], "limits")
-    return tuple(SharedLimit(each.name, tuple(each.links), each.bandwidth) for each in found)
-
-
-READER = Reader("node-link", "Node-link JSON (networkx)", ("json",), recognises, read, SETTINGS)
+READER = Reader(
+    "node-link", "Node-link JSON (networkx)", ("json",), recognises, read, common.SETTINGS
+)
 
 WRITER = Writer("node-link", "Node-link JSON (networkx)", "json", "topology", write)

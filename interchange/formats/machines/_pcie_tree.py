@@ -16,8 +16,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from typing import TypeVar
 
 from ccl.topology import Device, Link, device, duplex
+from interchange.formats.fields import bandwidth, choice
+from interchange.formats.format import Request
+
+Name = TypeVar("Name", int, str)
 
 NVLINK = {
     "1": {"spec": 20.0, "planned": 18.0},
@@ -77,11 +82,32 @@ class Branch:
 
 @dataclass(frozen=True, kw_only=True)
 class Widths:
-    """Bandwidths in GB/s: of a PCIe link, called `medium`, and between two sockets."""
+    """Generation of PCIe, and GB/s of one of its links and between two sockets."""
 
-    pcie: float
-    medium: str
+    generation: str
     sockets: float
+
+    @property
+    def pcie(self) -> float:
+        """GB/s of a PCIe link."""
+        return PCIE[self.generation]
+
+    @property
+    def medium(self) -> str:
+        """What a PCIe link is called."""
+        return f"PCIe {self.generation}"
+
+    @property
+    def lanes(self) -> str:
+        """What is assumed of PCIe links, in words."""
+        return f"16 lanes of generation {self.generation}, {self.pcie:g} GB/s one way"
+
+
+def widths_of(request: Request, usual: str) -> Widths:
+    """Return what the settings ``pcie`` and ``sockets`` say; `usual` is a generation of PCIe."""
+    generation = choice(request, "pcie", PCIE, usual)
+    sockets = bandwidth(request, "sockets", usual=SOCKETS[generation])
+    return Widths(generation=generation, sockets=sockets)
 
 
 @dataclass
@@ -112,7 +138,7 @@ def grown(names: Sequence[str], apart: Apart, guessed: Apart) -> tuple[Branch | 
     for level in range(len(LEVELS)):
         told = chain(apart.items(), guessed.items())
         near = ((place[a], place[b]) for (a, b), far in told if far <= level)
-        groups = components(len(parts), near)
+        groups = components(range(len(parts)), near)
         moved = {old: new for new, group in enumerate(groups) for old in group}
         parts = [
             parts[group[0]] if len(group) == 1 else Branch(level, tuple(parts[i] for i in group))
@@ -125,23 +151,15 @@ def grown(names: Sequence[str], apart: Apart, guessed: Apart) -> tuple[Branch | 
     return (parts[0] if len(parts) == 1 else Branch(_SYS, tuple(parts))), wrong
 
 
-def components(number: int, pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
-    """Return what pairs join of 0, 1, ... `number` - 1, each group and all of them in order."""
-    above = list(range(number))
+def components(names: Sequence[Name], pairs: Iterable[tuple[Name, Name]]) -> list[list[Name]]:
+    """Return what pairs join of some names, each group and all of them in order."""
+    import networkx  # noqa: PLC0415  heavy, and only machines need it
 
-    def root(i: int) -> int:
-        while above[i] != i:
-            above[i] = above[above[i]]
-            i = above[i]
-        return i
-
-    for a, b in pairs:
-        low, high = sorted((root(a), root(b)))
-        above[high] = low
-    groups: dict[int, list[int]] = {}
-    for i in range(number):
-        groups.setdefault(root(i), []).append(i)
-    return list(groups.values())
+    graph: networkx.Graph[Name] = networkx.Graph()
+    graph.add_nodes_from(names)
+    graph.add_edges_from(pairs)
+    place = {name: i for i, name in enumerate(names)}
+    return [sorted(each, key=place.__getitem__) for each in networkx.connected_components(graph)]
 
 
 def laid(top: Branch | str, widths: Widths, *, host: str, numa: Mapping[str, str]) -> Tree:

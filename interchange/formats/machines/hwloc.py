@@ -25,9 +25,9 @@ from ccl.errors import FormatError
 from ccl.serialization.conditions import document
 from ccl.text import count
 from ccl.topology import Device, DeviceKind, Link, SharedLimit, Topology, device, duplex
-from interchange.formats.fields import MOST_BANDWIDTH, bandwidth, choice, yes
+from interchange.formats.fields import MOST_BANDWIDTH, choice, yes
 from interchange.formats.format import Imported, Reader, Remarks, Request
-from interchange.formats.machines._pcie_tree import HOP_ALPHA, MEMORY, PCIE, SOCKETS
+from interchange.formats.machines._pcie_tree import HOP_ALPHA, MEMORY, PCIE, widths_of
 from interchange.formats.xml import Element, begins_with, parse_xml
 
 Sort = Literal["machine", "package", "bridge", "gpu", "nic", "memory"]
@@ -219,7 +219,7 @@ def recognises(content: bytes) -> bool:
     return begins_with(content, "topology") and b"<object type=" in content[:65536]
 
 
-def read(content: bytes, asked: Request) -> Imported:
+def read(content: bytes, request: Request) -> Imported:
     """Read a topology of hwloc 1, 2 or 3.
 
     Raises
@@ -231,17 +231,17 @@ def read(content: bytes, asked: Request) -> Imported:
     machine = next(root.each("object"), None)
     if root.tag != "topology" or machine is None:
         raise FormatError("it is no <topology> with an <object>; give what lstopo --of xml writes")
-    return _Reading(root, machine, asked).imported()
+    return _Reading(root, machine, request).imported()
 
 
 class _Reading(Remarks):
     """Makes the topology of a machine, and notes what becomes of each part."""
 
-    def __init__(self, root: Element, machine: Element, asked: Request) -> None:
+    def __init__(self, root: Element, machine: Element, request: Request) -> None:
         super().__init__()
         self.root = root
         self.machine = machine
-        self.asked = asked
+        self.request = request
         self.host = _host(machine)
         self.devices: list[Device] = []
         self.links: list[Link] = []
@@ -250,9 +250,8 @@ class _Reading(Remarks):
         self.used: set[str] = set()
         self.numbers: dict[str, int] = {}
         self.untold = 0
-        self.generation = choice(asked, "pcie", PCIE, "4")
-        self.speeds = choice(asked, "speeds", SPEEDS, "file")
-        self.sockets = bandwidth(asked, "sockets", usual=SOCKETS[self.generation])
+        self.widths = widths_of(request, "4")
+        self.speeds = choice(request, "speeds", SPEEDS, "file")
 
     def imported(self) -> Imported:
         """Return the topology with its report."""
@@ -278,20 +277,19 @@ class _Reading(Remarks):
         self.lay(top)
         self.describe(top, gpus, chains)
         self.described_beside(found)
-        name = self.asked.name.rpartition("/")[2].partition(".")[0].strip() or "hwloc"
+        name = self.request.stem or "hwloc"
         topology = Topology(name, tuple(self.devices), tuple(self.links), tuple(self.limits))
-        report = self.report()
-        return Imported(document(topology), report)
+        return Imported(document(topology), self.report())
 
     def chosen(self, top: Part) -> None:
         """Take out memories and adapters that are not wanted."""
         drop = {id(each) for each in top.everything() if each.sort == "memory"}
-        if yes(self.asked, "memory"):
+        if yes(self.request, "memory"):
             drop = set()
         elif drop:
             self.left_out.append(f"{count(len(drop), 'memory', 'memories')} (setting memory=true)")
         nics = [each for each in top.everything() if each.sort == "nic"]
-        wanted = choice(self.asked, "nics", NICS, "rdma")
+        wanted = choice(self.request, "nics", NICS, "rdma")
         rdma = any(each.fabric for each in nics)
         lost = {
             id(each)
@@ -312,14 +310,14 @@ class _Reading(Remarks):
         loose = [each for each in top.parts if each.sort != "package"]
         names = [self.place(each) for each in packages]
         if len(names) == 2 and not loose:
-            self.join(names[0], names[1], self.sockets, "socket link")
+            self.join(names[0], names[1], self.widths.sockets, "socket link")
             return
         if len(names) == 1:
             hub = names[0]
         else:
             hub = self.make(top, "switch", "sockets0" if names else "cpu0")
             for name in names:
-                self.join(name, hub, self.sockets, "socket link")
+                self.join(name, hub, self.widths.sockets, "socket link")
         for each in loose:
             self.hang(each, hub)
 
@@ -347,7 +345,7 @@ class _Reading(Remarks):
             return
         speed = part.speed if self.speeds == "file" else 0.0
         self.untold += not speed
-        self.join(name, above, speed or PCIE[self.generation], _medium(speed, self.generation))
+        self.join(name, above, speed or self.widths.pcie, _medium(speed, self.widths.generation))
 
     def make(self, part: Part, kind: DeviceKind, name: str) -> str:
         """Make the device of a part, with the first number that is free where a name is not."""
@@ -379,18 +377,18 @@ class _Reading(Remarks):
         }
         listed = [count(number, what) for what, number in parts.items() if number]
         bridges = sorts.count("bridge")
-        listed += [count(bridges, "PCIe switch", "PCIe switches")] if bridges else []
+        listed += [count(bridges, "PCIe switch")] if bridges else []
         self.taken.append(f"{', '.join(listed)} of {self.host}")
         if chains:
             self.left_out.append(f"{count(chains, 'bridge')} with one thing below, drawn as a link")
         if self.untold:
             self.assumed.append(
-                f"{count(self.untold, 'PCIe link')} without a speed have 16 lanes of generation "
-                f"{self.generation}, {PCIE[self.generation]:g} GB/s one way (setting pcie)"
+                f"{count(self.untold, 'PCIe link')} without a speed have "
+                f"{self.widths.lanes} (setting pcie)"
             )
         if any(link.medium == "socket link" for link in self.links):
             self.assumed.append(
-                f"packages are joined at {self.sockets:g} GB/s one way (setting sockets)"
+                f"packages are joined at {self.widths.sockets:g} GB/s one way (setting sockets)"
             )
         if self.limits:
             self.assumed.append(f"a memory reads and writes {MEMORY:g} GB/s together")

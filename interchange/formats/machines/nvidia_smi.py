@@ -13,8 +13,6 @@ are separated by tabs, in copies also by spaces; a terminal underlines the heade
 of a GPU's row come its CPU affinity and its NUMA affinity, either of which may be missing.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,24 +20,10 @@ from dataclasses import dataclass, field
 from ccl.errors import FormatError
 from ccl.serialization.conditions import document
 from ccl.text import count
-from ccl.topology import Device, Link, Topology, device, duplex
-from interchange.formats.fields import answer, bandwidth, choice, yes
+from ccl.topology import Link, Topology, device, duplex
+from interchange.formats.fields import answer, choice, yes
 from interchange.formats.format import Imported, Reader, Remarks, Request
-from interchange.formats.machines._pcie_tree import (
-    DIRECT_ALPHA,
-    HOP_ALPHA,
-    LEVELS,
-    MOST_NVLINKS,
-    NVLINK,
-    PCIE,
-    PCIE_OF_NVLINK,
-    SOCKETS,
-    Tree,
-    Widths,
-    components,
-    grown,
-    laid,
-)
+from interchange.formats.machines import _pcie_tree as pcie
 
 MOST_SIDE = 256
 """Devices of a matrix; a host has 16 GPUs and some dozens of adapters."""
@@ -52,7 +36,7 @@ _GPU = re.compile(r"GPU(\d{1,6})")
 _NVLINKS = re.compile(r"NV(\d{1,6})")
 _LEGEND = re.compile(r"\s*(NIC\d{1,6})\s*:\s*(\S{1,60})\s*")
 _AFTER = frozenset({"CPU", "NUMA", "GPU", "..."})
-_CELLS = frozenset({*LEVELS, "SOC", "X"})
+_CELLS = frozenset({*pcie.LEVELS, "SOC", "X"})
 
 
 @dataclass
@@ -191,7 +175,7 @@ def _read_row(matrix: Matrix, words: Sequence[str], line: int) -> None:
             shown = cell if len(cell) <= 20 else cell[:17] + "..."
             raise FormatError(
                 f"line {line}: {row} to {column} is {shown!r}; there are X for itself, NV# between "
-                f"GPUs (up to NV{MOST_LINKS}), {', '.join(LEVELS)}"
+                f"GPUs (up to NV{MOST_LINKS}), {', '.join(pcie.LEVELS)}"
             )
         if column != row:
             matrix.cells[row, column] = "SYS" if cell == "SOC" else cell
@@ -232,7 +216,7 @@ RATES = {"spec": "of the data sheet", "planned": "that NCCL plans with"}
 Pair = tuple[str, str]
 
 
-def read(content: bytes, asked: Request) -> Imported:
+def read(content: bytes, request: Request) -> Imported:
     """Read a matrix.
 
     Raises
@@ -242,7 +226,7 @@ def read(content: bytes, asked: Request) -> Imported:
     FormatError
         If it is no matrix, or a setting is unknown.
     """
-    return _Reading(matrix_of(content), asked).imported()
+    return _Reading(matrix_of(content), request).imported()
 
 
 @dataclass(frozen=True)
@@ -251,25 +235,25 @@ class _Rates:
 
     nvlink: str
     nvlink_bandwidth: float
-    pcie: str
-    widths: Widths
+    widths: pcie.Widths
 
 
 class _Reading(Remarks):
     """Makes the topology of a matrix, and notes what becomes of each part."""
 
-    def __init__(self, matrix: Matrix, asked: Request) -> None:
+    def __init__(self, matrix: Matrix, request: Request) -> None:
         super().__init__()
         self.matrix = matrix
-        self.asked = asked
+        self.request = request
         self.called = {each: _named(each, matrix) for each in matrix.names}
         self.gpus = [self.called[each] for each in matrix.gpus]
         self.nics = [self.called[each] for each in matrix.nics]
+        self.numas = {self.called[each]: told for each, told in matrix.numas.items()}
 
     def imported(self) -> Imported:
         """Return the topology with its report."""
         links = self.directed()
-        groups = self.groups(links)
+        groups = pcie.components(self.gpus, links)
         switched = self.switched(links, groups)
         rates = self.rates(links, switched)
         devices = [device("gpu", name, host=HOST) for name in self.gpus]
@@ -279,14 +263,9 @@ class _Reading(Remarks):
         self.taken.insert(0, self.devices_described())
         tree = self.tree(groups, links, rates)
         self.said_beside()
-        topology = self.topology([*devices, *tree.devices], [*made, *tree.links])
-        report = self.report()
-        return Imported(document(topology), report)
-
-    def topology(self, devices: list[Device], links: list[Link]) -> Topology:
-        """Return the topology, called after the file."""
-        name = self.asked.name.rpartition("/")[2].partition(".")[0].strip()
-        return Topology(name or "nvidia-smi", tuple(devices), tuple(links))
+        name = self.request.stem or "nvidia-smi"
+        topology = Topology(name, (*devices, *tree.devices), (*made, *tree.links))
+        return Imported(document(topology), self.report())
 
     def devices_described(self) -> str:
         """Return how many devices there are."""
@@ -312,15 +291,9 @@ class _Reading(Remarks):
             f"{count(links[odd], 'NVLink')} and back {links.get(odd[::-1], 0)}; are rows sources "
             "or destinations?"
         )
-        if answer(self.asked, "direction", choices=choices, doubt=doubt) == "columns":
+        if answer(self.request, "direction", choices=choices, doubt=doubt) == "columns":
             return {pair[::-1]: number for pair, number in links.items()}
         return links
-
-    def groups(self, links: Mapping[Pair, int]) -> list[list[str]]:
-        """Return the GPUs that NVLinks join, directly or not."""
-        place = {name: i for i, name in enumerate(self.gpus)}
-        found = components(len(self.gpus), ((place[a], place[b]) for a, b in links))
-        return [[self.gpus[i] for i in group] for group in found]
 
     def switched(self, links: Mapping[Pair, int], groups: list[list[str]]) -> list[list[str]]:
         """Return the groups whose GPUs meet at a switch, which only the user knows."""
@@ -333,31 +306,29 @@ class _Reading(Remarks):
             "switch": f"one NVSwitch, {count(width, 'link')} of each GPU in all",
             "mesh": f"a mesh, {count(width, 'link')} for each pair, {width * peers} of each GPU",
         }
-        most = max(MOST_NVLINKS.values())
+        most = max(pcie.MOST_NVLINKS.values())
         hint = f"; no GPU has more than {most}" if width * peers > most else ""
         doubt = (
             f"each of {len(group)} GPUs has NV{width} to every other; through NVSwitches that is "
             f"{width} links of a GPU in all, in a mesh {width * peers}{hint}"
         )
-        said = answer(self.asked, "nvlink", choices=choices, doubt=doubt)
+        said = answer(self.request, "nvlink", choices=choices, doubt=doubt)
         return alike if said == "switch" else []
 
     def rates(self, links: Mapping[Pair, int], switched: list[list[str]]) -> _Rates:
         """Return the figures that are assumed, as the settings say or the counts suggest."""
         most = _most(links, switched)
         usual = _generation(most, links)
-        nvlink = choice(self.asked, "generation", NVLINK, usual)
-        rate = choice(self.asked, "bandwidths", RATES, "spec")
-        pcie = choice(self.asked, "pcie", PCIE, PCIE_OF_NVLINK[nvlink] if links else "4")
+        nvlink = choice(self.request, "generation", pcie.NVLINK, usual)
+        rate = choice(self.request, "bandwidths", RATES, "spec")
+        widths = pcie.widths_of(self.request, pcie.PCIE_OF_NVLINK[nvlink] if links else "4")
         if links:
-            known = "as set" if "generation" in self.asked.settings else f"for a GPU has {most}"
+            known = "as set" if "generation" in self.request.settings else f"for a GPU has {most}"
             self.assumed.append(
-                f"NVLinks are of generation {nvlink}, {known}: {NVLINK[nvlink][rate]:g} GB/s one "
-                f"way each, {RATES[rate]} (settings generation, bandwidths)"
+                f"NVLinks are of generation {nvlink}, {known}: {pcie.NVLINK[nvlink][rate]:g} GB/s "
+                f"one way each, {RATES[rate]} (settings generation, bandwidths)"
             )
-        sockets = bandwidth(self.asked, "sockets", usual=SOCKETS[pcie])
-        widths = Widths(pcie=PCIE[pcie], medium=f"PCIe {pcie}", sockets=sockets)
-        return _Rates(nvlink, NVLINK[nvlink][rate], pcie, widths)
+        return _Rates(nvlink, pcie.NVLINK[nvlink][rate], widths)
 
     def through(
         self, switched: list[list[str]], links: Mapping[Pair, int], rates: _Rates
@@ -371,7 +342,7 @@ class _Reading(Remarks):
                     name,
                     _switch(i),
                     bandwidth=width * rates.nvlink_bandwidth,
-                    alpha=HOP_ALPHA,
+                    alpha=pcie.HOP_ALPHA,
                     medium=f"NVLink {rates.nvlink[0]}",
                     count=width,
                 )
@@ -379,7 +350,8 @@ class _Reading(Remarks):
                 f"{count(width, 'NVLink')} of each of {len(group)} GPUs to NVSwitches"
             )
             self.assumed.append(
-                f"NVSwitches are one, called {_switch(i)}, and {HOP_ALPHA} µs is the latency to it"
+                f"NVSwitches are one, called {_switch(i)}, and {pcie.HOP_ALPHA} µs is the latency "
+                "to it"
             )
         return made
 
@@ -392,7 +364,7 @@ class _Reading(Remarks):
             Link(
                 *pair,
                 width * rates.nvlink_bandwidth,
-                DIRECT_ALPHA,
+                pcie.DIRECT_ALPHA,
                 f"NVLink {rates.nvlink[0]}",
                 width,
             )
@@ -401,27 +373,26 @@ class _Reading(Remarks):
         ]
         if made:
             self.taken.append(f"{count(len(made), 'link')} of NVLink between GPUs")
-            self.assumed.append(f"{DIRECT_ALPHA} µs is the latency of an NVLink between GPUs")
+            self.assumed.append(f"{pcie.DIRECT_ALPHA} µs is the latency of an NVLink between GPUs")
         return made
 
-    def tree(self, groups: list[list[str]], links: Mapping[Pair, int], rates: _Rates) -> Tree:
+    def tree(self, groups: list[list[str]], links: Mapping[Pair, int], rates: _Rates) -> pcie.Tree:
         """Return the PCIe tree, empty where NVLinks join all and there are no adapters."""
-        wanted = yes(self.asked, "pcie_tree")
+        wanted = yes(self.request, "pcie_tree")
         if len(groups) == 1 and not self.nics and not wanted:
             if len(self.gpus) > 1:
                 self.left_out.append(
                     "the PCIe paths, for NVLinks join all GPUs (setting pcie_tree=true keeps them)"
                 )
-            return Tree()
-        numa = {self.called[each]: told for each, told in self.matrix.numas.items()}
+            return pcie.Tree()
         names = [*self.gpus, *self.nics]
         apart = self.apart()
-        top, wrong = grown(names, apart, self.guessed(links, apart))
-        tree = laid(
+        top, wrong = pcie.grown(names, apart, self.guessed(links, apart))
+        tree = pcie.laid(
             top,
             rates.widths,
             host=HOST,
-            numa={name: told for name, told in numa.items() if told.isdigit()},
+            numa={name: told for name, told in self.numas.items() if told.isdigit()},
         )
         self.tree_described(tree, wrong, rates)
         return tree
@@ -431,9 +402,9 @@ class _Reading(Remarks):
         apart: dict[Pair, int] = {}
         odd = 0
         for (row, column), cell in self.matrix.cells.items():
-            if cell not in LEVELS:
+            if cell not in pcie.LEVELS:
                 continue
-            pair, level = (self.called[row], self.called[column]), LEVELS.index(cell)
+            pair, level = (self.called[row], self.called[column]), pcie.LEVELS.index(cell)
             back = apart.pop(pair[::-1], None)
             odd += back is not None and back != level
             apart[pair] = level if back is None else max(level, back)
@@ -447,13 +418,13 @@ class _Reading(Remarks):
 
         Root complexes of one socket may have nothing in common that the tool sees.
         """
-        numa = {self.called[each]: told for each, told in self.matrix.numas.items()}
+        numa = self.numas
         near = [
             (a, b)
             for (a, b), far in apart.items()
-            if far == LEVELS.index("SYS") and a in numa and numa[a] == numa.get(b)
+            if far == pcie.LEVELS.index("SYS") and a in numa and numa[a] == numa.get(b)
         ]
-        apart.update(dict.fromkeys(near, LEVELS.index("NODE")))
+        apart.update(dict.fromkeys(near, pcie.LEVELS.index("NODE")))
         if near:
             self.assumed.append(
                 f"{count(len(near), 'pair')} of GPUs that the matrix puts across NUMA domains meet "
@@ -467,7 +438,7 @@ class _Reading(Remarks):
             for each in self.matrix.gpus
         }
         guessed = {
-            (a, b): LEVELS.index("NODE" if near[a] == near[b] else "SYS")
+            (a, b): pcie.LEVELS.index("NODE" if near[a] == near[b] else "SYS")
             for a, b in links
             if None not in {near[a], near[b]} and (a, b) not in apart and (b, a) not in apart
         }
@@ -479,7 +450,7 @@ class _Reading(Remarks):
             )
         return guessed
 
-    def tree_described(self, tree: Tree, wrong: int, rates: _Rates) -> None:
+    def tree_described(self, tree: pcie.Tree, wrong: int, rates: _Rates) -> None:
         """Say what the tree is made of."""
         sorts = {"pcie": "PCIe switch", "bridge": "host bridge", "numa": "NUMA domain"}
         many = {"pcie": "PCIe switches"}
@@ -492,8 +463,7 @@ class _Reading(Remarks):
             return
         self.taken.append(f"the PCIe tree: {', '.join(parts)}; what joins nothing is not drawn")
         self.assumed.append(
-            f"PCIe links have 16 lanes of generation {rates.pcie}, {rates.widths.pcie:g} GB/s one "
-            f"way, and {HOP_ALPHA} µs (setting pcie)"
+            f"PCIe links have {rates.widths.lanes}, and {pcie.HOP_ALPHA} µs (setting pcie)"
         )
         if "sockets" in tree.counts or tree.counts.get("numa", 0) > 1:
             self.assumed.append(
@@ -550,7 +520,7 @@ def _generation(most: int, links: Mapping[Pair, int]) -> str:
     """
     if set(links.values()) == {4} and len({a for a, _ in links}) == len(links):
         return "3-bridge"
-    fitting = (each for each in ("2", "3", "4") if most <= MOST_NVLINKS[each])
+    fitting = (each for each in ("2", "3", "4") if most <= pcie.MOST_NVLINKS[each])
     return next(fitting, "4")
 
 

@@ -14,10 +14,8 @@ in its keys, each pair once, and has all values as text.
 Source of the shape: ROCm/rocm_smi_lib, python_smi_tools/rocm_smi.py.
 """
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -26,20 +24,9 @@ from ccl.serialization.conditions import document
 from ccl.serialization.text import decode_json
 from ccl.text import count
 from ccl.topology import Link, Topology, device, duplex
-from interchange.formats.fields import bandwidth, choice, yes
+from interchange.formats.fields import bandwidth, choice, some, yes
 from interchange.formats.format import Imported, Reader, Remarks, Request
-from interchange.formats.machines._pcie_tree import (
-    DIRECT_ALPHA,
-    HOP_ALPHA,
-    LEVELS,
-    PCIE,
-    SOCKETS,
-    Tree,
-    Widths,
-    components,
-    grown,
-    laid,
-)
+from interchange.formats.machines import _pcie_tree as pcie
 
 MOST_GPUS = 256
 
@@ -201,7 +188,7 @@ def recognises(content: bytes) -> bool:
     return is_json(content) or is_text(content)
 
 
-def read(content: bytes, asked: Request) -> Imported:
+def read(content: bytes, request: Request) -> Imported:
     """Read the tables.
 
     Raises
@@ -209,16 +196,16 @@ def read(content: bytes, asked: Request) -> Imported:
     FormatError
         If there are none, they are no tables, or a setting is unknown.
     """
-    return _Reading(tables_of(content), asked).imported()
+    return _Reading(tables_of(content), request).imported()
 
 
 class _Reading(Remarks):
     """Makes the topology of tables, and notes what becomes of each part."""
 
-    def __init__(self, tables: Tables, asked: Request) -> None:
+    def __init__(self, tables: Tables, request: Request) -> None:
         super().__init__()
         self.tables = tables
-        self.asked = asked
+        self.request = request
         self.gpus = sorted(tables.gpus)
         self.names = {gpu: f"gpu{gpu}" for gpu in self.gpus}
         self.taken = [f"{count(len(self.gpus), 'GPU')} of one host"]
@@ -229,10 +216,9 @@ class _Reading(Remarks):
         links = self.links(pairs)
         tree = self.tree(pairs)
         gpus = [device("gpu", name, host=HOST) for name in self.names.values()]
-        name = self.asked.name.rpartition("/")[2].partition(".")[0].strip() or "rocm-smi"
+        name = self.request.stem or "rocm-smi"
         topology = Topology(name, (*gpus, *tree.devices), (*links, *tree.links))
-        report = self.report()
-        return Imported(document(topology), report)
+        return Imported(document(topology), self.report())
 
     def hive(self) -> list[Pair]:
         """Return the pairs that are of XGMI and one hop, both ways."""
@@ -256,12 +242,12 @@ class _Reading(Remarks):
         """Return the pairs that have a link of their own."""
         weights = {pair: self.number(self.tables.weights, *pair) for pair in hive}
         known = sorted({each for each in weights.values() if each is not None})
-        if choice(self.asked, "xgmi", NEAREST, "nearest") == "all" or len(known) < 2:
+        if choice(self.request, "xgmi", NEAREST, "nearest") == "all" or len(known) < 2:
             return hive
         near = [pair for pair in hive if weights[pair] in {None, known[0]}]
         far = len(hive) - len(near)
         self.assumed.append(
-            f"{count(far, 'XGMI pair')} of weight {_listing(known[1:])} have no link of their own, "
+            f"{count(far, 'XGMI pair')} of weight {some(known[1:])} have no link of their own, "
             f"for the least is {known[0]} and each link on the way adds as much (setting xgmi=all "
             "links them)"
         )
@@ -272,13 +258,13 @@ class _Reading(Remarks):
         if not pairs:
             return []
         full = len(self.gpus) == 8 and len(pairs) == 28
-        each = bandwidth(self.asked, "bandwidth", usual=MI300_LINK if full else MI200_LINK)
-        as_said = self.asked.settings.get("bandwidth", "").strip()
+        each = bandwidth(self.request, "bandwidth", usual=MI300_LINK if full else MI200_LINK)
+        as_said = self.request.settings.get("bandwidth", "").strip()
         model = "as set" if as_said else f"as of {'MI300X' if full else 'MI200'}"
         self.taken.append(f"{count(len(pairs), 'pair')} of GPUs that XGMI joins directly")
         self.assumed.append(
             f"each such pair has one link of {each:g} GB/s one way, {model}, for neither number "
-            f"nor speed is told, and {DIRECT_ALPHA} µs (setting bandwidth)"
+            f"nor speed is said, and {pcie.DIRECT_ALPHA} µs (setting bandwidth)"
         )
         return [
             link
@@ -287,46 +273,39 @@ class _Reading(Remarks):
                 self.names[a],
                 self.names[b],
                 bandwidth=each,
-                alpha=DIRECT_ALPHA,
+                alpha=pcie.DIRECT_ALPHA,
                 medium="Infinity Fabric",
             )
         ]
 
-    def tree(self, pairs: list[Pair]) -> Tree:
+    def tree(self, pairs: list[Pair]) -> pcie.Tree:
         """Return what joins the GPUs over the host, empty where XGMI joins all."""
-        place = {gpu: i for i, gpu in enumerate(self.gpus)}
-        groups = components(len(self.gpus), ((place[a], place[b]) for a, b in pairs))
-        if len(groups) == 1 and not yes(self.asked, "pcie_tree"):
+        if len(pcie.components(self.gpus, pairs)) == 1 and not yes(self.request, "pcie_tree"):
             if len(self.gpus) > 1:
                 self.left_out.append(
                     "the paths over the host, for XGMI joins all GPUs (setting pcie_tree=true "
                     "draws them)"
                 )
-            return Tree()
-        pcie = choice(self.asked, "pcie", PCIE, "4")
-        sockets = bandwidth(self.asked, "sockets", usual=SOCKETS[pcie])
-        apart = {(self.names[a], self.names[b]): self.apart(a, b) for a, b in self.every()}
-        top, _ = grown(list(self.names.values()), apart, {})
-        widths = Widths(pcie=PCIE[pcie], medium=f"PCIe {pcie}", sockets=sockets)
+            return pcie.Tree()
+        widths = pcie.widths_of(self.request, "4")
+        every = combinations(self.gpus, 2)
+        apart = {(self.names[a], self.names[b]): self.apart(a, b) for a, b in every}
+        top, _ = pcie.grown(list(self.names.values()), apart, {})
         numa = {self.names[gpu]: str(domain) for gpu, domain in self.tables.numas.items()}
-        tree = laid(top, widths, host=HOST, numa=numa)
+        tree = pcie.laid(top, widths, host=HOST, numa=numa)
         self.taken.append(f"{count(tree.counts.get('numa', 0), 'NUMA domain')} that GPUs hang on")
         self.assumed.append(
-            f"PCIe links have 16 lanes of generation {pcie}, {PCIE[pcie]:g} GB/s one way, and "
-            f"{HOP_ALPHA} µs; NUMA domains are joined at {sockets:g} GB/s (settings pcie, sockets)"
+            f"PCIe links have {widths.lanes}, and {pcie.HOP_ALPHA} µs; NUMA domains are joined at "
+            f"{widths.sockets:g} GB/s (settings pcie, sockets)"
         )
         return tree
-
-    def every(self) -> Iterable[Pair]:
-        """Return all pairs of GPUs."""
-        return combinations(self.gpus, 2)
 
     def apart(self, a: int, b: int) -> int:
         """Return the level at which two GPUs meet on the host: NUMA tells it, else the hops."""
         numas, hops = self.tables.numas, self.number(self.tables.hops, a, b)
         if a in numas and b in numas:
-            return LEVELS.index("NODE" if numas[a] == numas[b] else "SYS")
-        return LEVELS.index("SYS" if hops is not None and hops > 2 else "NODE")
+            return pcie.LEVELS.index("NODE" if numas[a] == numas[b] else "SYS")
+        return pcie.LEVELS.index("SYS" if hops is not None and hops > 2 else "NODE")
 
     def number(self, table: dict[Pair, str], a: int, b: int) -> int | None:
         """Return the larger of what a table says of two directions, None if it tells no number."""
@@ -336,11 +315,6 @@ class _Reading(Remarks):
 
 def _is_number(word: str) -> bool:
     return word.isascii() and word.isdigit() and len(word) < 10
-
-
-def _listing(numbers: list[int]) -> str:
-    shown = ", ".join(map(str, numbers[:4]))
-    return shown + (", ..." if len(numbers) > 4 else "")
 
 
 READER = Reader(

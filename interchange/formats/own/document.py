@@ -1,7 +1,5 @@
 """Documents of format ``topoloom/1`` as one of the formats."""
 
-from __future__ import annotations
-
 import re
 
 from ccl.serialization.conditions import Document, document, document_text, parse_document
@@ -26,9 +24,9 @@ def recognises(content: bytes) -> bool:
     )
 
 
-def read(content: bytes, asked: Request) -> Imported:
+def read(content: bytes, request: Request) -> Imported:
     """Read a document; nothing is assumed and nothing left out."""
-    found = parse_document(content, name=asked.name)
+    found = parse_document(content, name=request.name)
     topology = found.topology
     told = f"a {found.kind} document: {len(topology.devices)} devices, {len(topology.links)} links"
     return Imported(found, Report(taken=(told,)))

@@ -211,11 +211,11 @@ def recognises(content: bytes) -> bool:
     return bool(_ADDRESS.match(content[:4000]))
 
 
-def read(content: bytes, asked: Request) -> Imported:
+def read(content: bytes, request: Request) -> Imported:
     """Read a link that was saved as a file."""
     if len(content) > 2 * MOST_LETTERS:
         raise FormatError(f"it has {len(content):,} bytes, and no link has that many")
-    share = share_of(content.decode(errors="replace"), name=asked.name)
+    share = share_of(content.decode(errors="replace"), name=request.name)
     found = share.document
     told = f"{found.kind} of a link: {found.topology}, {len(found.topology.links):,} links"
     left = () if share.solving is None else (f"how it is solved: {share.solving}",)

@@ -16,7 +16,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from importlib.metadata import entry_points
 from itertools import groupby
 from numbers import Integral, Real
@@ -480,6 +479,8 @@ def _send(send: Send) -> Group:
     named: dict[str, Any] = {"via": send.via} if send.via else {}
     if send.fraction != 1:
         named["fraction"] = send.fraction
+    if send.terms is not None:
+        named["terms"] = call("frozenset", sorted(send.terms))
     return call("Send", send.epoch, send.chunk, send.src, send.dst, **named)
 
 
@@ -500,12 +501,9 @@ def _forest(code: Script, forest: Forest, topology: Topology) -> Group:
 
 
 def _trees(trees: Sequence[Tree]) -> Group:
-    made = (call("Tree", each.root, each.routes, _fraction(each.weight)) for each in trees)
+    weights = (call("Fraction", *each.weight.as_integer_ratio()) for each in trees)
+    made = (call("Tree", t.root, t.routes, w) for t, w in zip(trees, weights, strict=True))
     return Group("(", tuple(("", each) for each in made), ")", tall=True)
-
-
-def _fraction(weight: Fraction) -> Group:
-    return call("Fraction", weight.numerator, weight.denominator)
 
 
 WRITER = Writer("python", "Python code", "py", "topology", write, PythonOptions)

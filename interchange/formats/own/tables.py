@@ -1,7 +1,5 @@
 """Plans as tables in CSV: the sends of a schedule, the transfers of a replay; times in µs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from ccl.errors import FormatError
@@ -24,9 +22,14 @@ def sends_csv(problem: Problem, schedule: Schedule) -> str:
     """Return the sends as a table, one row each, in the order of the schedule.
 
     `via` lists the devices that are crossed without a stop, `holders` and `destinations` the ranks
-    of the chunk; lists are CSV again, with semicolons.
+    of the chunk; lists are CSV again, with semicolons. Where sends name the contributions that they
+    carry, a last column `terms` lists their ranks.
     """
-    return csv_text([SENDS, *_send_rows(problem, schedule)])
+    rows: Iterable[tuple[object, ...]] = [SENDS, *_send_rows(problem, schedule)]
+    if any(send.terms is not None for send in schedule.sends):
+        terms = (_listed(sorted(send.terms or ())) for send in schedule.sends)
+        rows = ((*row, each) for row, each in zip(rows, ("terms", *terms), strict=True))
+    return csv_text(rows)
 
 
 def _send_rows(problem: Problem, schedule: Schedule) -> Iterator[tuple[object, ...]]:

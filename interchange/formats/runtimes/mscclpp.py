@@ -24,8 +24,6 @@ Source: microsoft/mscclpp, src/core/executor/execution_plan.cc.
 Programs of puts as execution plans of MSCCL++: tables first, operations by places in them.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from dataclasses import dataclass
@@ -33,25 +31,16 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from ccl.errors import FormatError, ProblemError
+from ccl.errors import FormatError
 from ccl.serialization.conditions import Document
 from ccl.serialization.text import decode_json, laid_out
+from interchange.formats.fields import head_of
 from interchange.formats.format import Writer, Written, one_file, replayed
 from interchange.formats.runtimes.msccl_xml.read import BUFFERS, COLLECTIVES, ROOTED
 from interchange.programs import Buffer
 from interchange.programs import one_sided as puts
 from interchange.programs.one_sided import lower_one_sided
-from interchange.programs.one_sided.program import (
-    MOVES,
-    PUT_OPERATIONS,
-    Cells,
-    Channel,
-    ChannelKind,
-    Op,
-    PutOperation,
-    PutProgram,
-    PutRank,
-)
+from interchange.programs.one_sided import program as ir
 
 Amount = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 MOST_BYTES = 2**64 - 1
@@ -168,11 +157,11 @@ MOST_CHUNKS = 8_000_000
 """Of all buffers together."""
 MOST_PARTS = 64
 """In how many a chunk is cut at most."""
-_KINDS: dict[str, ChannelKind] = {"memory": "memory", "port": "port"}
-_NAMES: dict[str, PutOperation] = {name: name for name in PUT_OPERATIONS}
+_KINDS: dict[str, ir.ChannelKind] = {"memory": "memory", "port": "port"}
+_NAMES: dict[str, ir.PutOperation] = {name: name for name in ir.PUT_OPERATIONS}
 
 
-def read_one_sided(content: bytes, *, name: str) -> PutProgram:
+def one_sided_from_json(content: bytes, name: str = "plan") -> ir.PutProgram:
     """Read the program of a file called `name`.
 
     Raises
@@ -186,7 +175,7 @@ def read_one_sided(content: bytes, *, name: str) -> PutProgram:
         raise FormatError(f"{name}: {error}") from None
 
 
-def _program(file: PlanFile) -> PutProgram:
+def _program(file: PlanFile) -> ir.PutProgram:
     if max(file.min_message_size, file.max_message_size) > MOST_BYTES:
         raise FormatError(
             f"its messages have more than {MOST_BYTES:,} bytes, which no machine counts"
@@ -214,7 +203,7 @@ def _program(file: PlanFile) -> PutProgram:
         )
     kind = COLLECTIVES.get(file.collective.lower(), "custom")
     factor = len(file.gpus) if kind == "gather" else 1
-    return PutProgram(
+    return ir.PutProgram(
         name=file.name,
         collective=kind,
         ranks=tuple(_Gpu(gpu, place, parts).rank() for place, gpu in enumerate(file.gpus)),
@@ -261,7 +250,7 @@ class _Gpu:
         self._parts = parts
         self._place = place
         self._channels = [
-            Channel(self._kind(link.channel_type, "its channels"), peer)
+            ir.Channel(self._kind(link.channel_type, "its channels"), peer)
             for link in gpu.channels
             for peer in link.connected_to
         ]
@@ -270,7 +259,7 @@ class _Gpu:
             for kind in _KINDS
         }
 
-    def rank(self) -> PutRank:
+    def rank(self) -> ir.PutRank:
         """Return what it does."""
         gpu, parts = self._gpu, self._parts
         blocks = []
@@ -282,7 +271,7 @@ class _Gpu:
             blocks.append(
                 tuple(self._op(reach, f"{at}[{n}]", op) for n, op in enumerate(block.ops))
             )
-        return PutRank(
+        return ir.PutRank(
             gpu.input_chunks * parts,
             gpu.output_chunks * parts,
             gpu.scratch_chunks * parts,
@@ -294,12 +283,12 @@ class _Gpu:
     def _refuse(self, words: str) -> None:
         raise FormatError(f"at gpus[{self._place}]: {words}")
 
-    def _kind(self, name: str, where: str) -> ChannelKind:
+    def _kind(self, name: str, where: str) -> ir.ChannelKind:
         if name not in _KINDS:
             self._refuse(f"{where} are of type {name[:40]!r}; memory and port are executed here")
         return _KINDS[name]
 
-    def _op(self, reach: _Reach, where: str, op: OpFile) -> Op:
+    def _op(self, reach: _Reach, where: str, op: OpFile) -> ir.Op:
         if op.name not in _NAMES:
             self._refuse(f"{where} is {op.name[:40]!r}; executed here are {', '.join(_NAMES)}")
         if op.reduce_op != "sum":
@@ -309,7 +298,7 @@ class _Gpu:
             kind = self._kind(op.channel_type or "", f"the channels of {where}")
         elif op.channel_ids:
             self._refuse(f"{where} uses channels and has no channel_type")
-        return Op(
+        return ir.Op(
             _NAMES[op.name],
             tuple(self._cells(reach, where, op, buff) for buff in op.src_buff),
             tuple(self._cells(reach, where, op, buff) for buff in op.dst_buff),
@@ -321,10 +310,10 @@ class _Gpu:
         )
 
     def _used(
-        self, reach: _Reach, where: str, op: OpFile, kind: ChannelKind | None
+        self, reach: _Reach, where: str, op: OpFile, kind: ir.ChannelKind | None
     ) -> tuple[int, ...]:
         """Return the numbers of an operation's channels; moves through memory need none."""
-        if kind is None or (op.name in MOVES and kind == "memory"):
+        if kind is None or (op.name in ir.MOVES and kind == "memory"):
             return ()
         own, told = self._own[kind], reach.channels[kind]
         found = []
@@ -334,7 +323,7 @@ class _Gpu:
             found.append(own[told[place]])
         return tuple(found)
 
-    def _cells(self, reach: _Reach, where: str, op: OpFile, buff: BuffFile) -> Cells:
+    def _cells(self, reach: _Reach, where: str, op: OpFile, buff: BuffFile) -> ir.Cells:
         index, count = buff.index * self._parts, buff.size * self._parts
         if op.tbg_info is not None:
             turn, many = op.tbg_info.tb_id, op.tbg_info.tbg_size
@@ -343,7 +332,7 @@ class _Gpu:
             count //= many
             index += turn * count
         if buff.type is not None:
-            return Cells(BUFFERS[buff.type], index, count)
+            return ir.Cells(BUFFERS[buff.type], index, count)
         if buff.buffer_id is None:
             self._refuse(f"{where} has a buffer with neither type nor buffer_id")
         told = reach.buffers[op.channel_type or ""]
@@ -353,7 +342,7 @@ class _Gpu:
         remote = self._gpu.remote_buffers[told[place]]
         if op.channel_type not in remote.access_channel_types:
             self._refuse(f"{where} uses remote buffer {place} by a channel that does not reach it")
-        return Cells(BUFFERS[remote.type], index, count, remote.rank)
+        return ir.Cells(BUFFERS[remote.type], index, count, remote.rank)
 
 
 ALIGNMENT = 16
@@ -368,7 +357,7 @@ _Remote = tuple[int | None, Buffer, str]
 _SUMS = frozenset({"re", "rre", "res", "rres"})
 
 
-def one_sided_to_json(program: PutProgram) -> dict[str, Any]:
+def one_sided_to_json(program: ir.PutProgram) -> dict[str, Any]:
     """Return a program as the object of a file."""
     named = [name for name, kind in COLLECTIVES.items() if kind == program.collective]
     # A gather's buffer is recognised by its output, and the executor looks at the input.
@@ -390,7 +379,7 @@ def one_sided_to_json(program: PutProgram) -> dict[str, Any]:
     }
 
 
-def _gpu(number: int, rank: PutRank) -> dict[str, Any]:
+def _gpu(number: int, rank: ir.PutRank) -> dict[str, Any]:
     places: dict[int, int] = {}
     for kind in _WRITTEN_KINDS:
         own = [n for n, each in enumerate(rank.channels) if each.kind == kind]
@@ -426,7 +415,7 @@ def _gpu(number: int, rank: PutRank) -> dict[str, Any]:
 
 
 def _block(
-    number: int, ops: tuple[Op, ...], places: dict[int, int], *, remote: dict[_Remote, int]
+    number: int, ops: tuple[ir.Op, ...], places: dict[int, int], *, remote: dict[_Remote, int]
 ) -> dict[str, Any]:
     """Return a thread block; `places` of channels among their kind, numbers of remote buffers."""
     channels: dict[str, list[int]] = {}
@@ -458,7 +447,7 @@ def _block(
     }
 
 
-def _op(op: Op, channels: list[int], runs: list[dict[str, Any]]) -> dict[str, Any]:
+def _op(op: ir.Op, channels: list[int], runs: list[dict[str, Any]]) -> dict[str, Any]:
     """Return an operation; `runs` are its sources, then its destinations."""
     told: dict[str, Any] = {"name": op.name}
     if op.src:
@@ -478,7 +467,7 @@ def _op(op: Op, channels: list[int], runs: list[dict[str, Any]]) -> dict[str, An
     return told
 
 
-def _run(cells: Cells, buffers: list[int], remote: int | None) -> dict[str, Any]:
+def _run(cells: ir.Cells, buffers: list[int], remote: int | None) -> dict[str, Any]:
     """Return a run of chunks; `remote` is the number of its buffer if that is another rank's."""
     where: dict[str, Any] = {"type": _LETTERS[cells.buffer]}
     if remote is not None:
@@ -513,41 +502,21 @@ class _Looked(msgspec.Struct, frozen=True):
 
 def recognises(content: bytes) -> bool:
     """Say whether content is an execution plan."""
-    if b'"threadblocks"' not in content:
-        return False
-    try:
-        msgspec.json.decode(content.removeprefix(b"\xef\xbb\xbf"), type=_Looked)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return False
-    return True
+    return b'"threadblocks"' in content and head_of(content, _Looked) is not None
 
 
-def one_sided_from_json(content: bytes, name: str = "plan") -> PutProgram:
-    """Read the program of a file called `name`.
-
-    Raises
-    ------
-    FormatError
-        If it is malformed, with the place, or does what is not executed here.
-    """
-    return read_one_sided(content, name=name)
-
-
-def one_sided_to_text(program: PutProgram) -> str:
+def one_sided_to_text(program: ir.PutProgram) -> str:
     """Return a program as the text of a file."""
     return f"{laid_out(one_sided_to_json(program))}\n"
 
 
 def _write(content: Document, options: Options) -> Written:
     problem, plan, _ = replayed(content)
-    try:
-        program = lower_one_sided(problem, plan, options)
-    except ProblemError as error:
-        raise FormatError(str(error)) from None
+    program = lower_one_sided(problem, plan, options)
     return one_file(one_sided_to_text(program), ending="json", lost=_lost(program))
 
 
-def _lost(program: PutProgram) -> tuple[str, ...]:
+def _lost(program: ir.PutProgram) -> tuple[str, ...]:
     """Say what the format cannot carry and what the executor asks for."""
     first = program.ranks[0]
     step = ALIGNMENT * max(first.input, first.output)

@@ -24,8 +24,6 @@ Source: astra-sim/astra-network-analytical, congestion_aware/multi-dim-topology 
 basic-topology. A ring of two is one link each way.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -39,7 +37,7 @@ from ccl import text
 from ccl.errors import FormatError
 from ccl.serialization.conditions import Document, document
 from ccl.topology import Device, Link, Topology, device, duplex
-from interchange.formats.fields import counted, decimal, digits, short
+from interchange.formats.fields import counted, decimal, digits, lost_details, short, text_in
 from interchange.formats.format import Imported, Reader, Report, Request, Writer, Written, one_file
 
 Block = Literal["Ring", "FullyConnected", "Switch"]
@@ -121,8 +119,7 @@ def dimensions_of(topology: Topology) -> tuple[Dimension, ...]:
     if len(topology.ranks) < 2:
         raise FormatError(f"{topology} has {len(topology.ranks)} GPU; a product has 2 or more")
     for found in _candidates(edges, len(topology.ranks)):
-        made = _expected(found, len(topology.ranks))
-        if made == edges:
+        if _edges(product(found)) == edges:
             return found
     raise FormatError(
         f"{topology} is no product of rings, full meshes and switches in the order of its ranks; "
@@ -230,22 +227,6 @@ def _joins(dimension: Dimension, stride: int) -> frozenset[frozenset[int]]:
     return frozenset(frozenset((0, stride * other)) for other in others)
 
 
-def _expected(dimensions: Sequence[Dimension], gpus: int) -> _Edges:
-    """Return what a product joins."""
-    edges: _Edges = {}
-    stride = 1
-    for each in dimensions:
-        wire = each.bandwidth, each.alpha
-        for members in _groups(gpus, stride=stride, count=each.count):
-            if each.block == "Switch":
-                edges[frozenset(members)] = "switch", wire
-            else:
-                for pair in _pairs(each.block, members):
-                    edges[frozenset(pair)] = "link", wire
-        stride *= each.count
-    return edges
-
-
 def _groups(gpus: int, *, stride: int, count: int) -> Iterator[range]:
     """Yield the ranks that differ in one dimension alone."""
     whole = stride * count
@@ -283,7 +264,7 @@ def recognises(content: bytes) -> bool:
     return len(found) == 2
 
 
-def read(content: bytes, asked: Request) -> Imported:
+def read(content: bytes, request: Request) -> Imported:
     """Read a network; errors as `interchange.formats.format.Reader`."""
     words = _words(content)
     dimensions = _dimensions(words)
@@ -314,14 +295,9 @@ def write(content: Document) -> Written:
 
 def _words(content: bytes) -> _Words:
     """Return the values by key, as words with their lines."""
-    if len(content) > MOST_BYTES:
-        raise FormatError(
-            f"it has {len(content):,} bytes; a network is read up to {MOST_BYTES:,} bytes"
-        )
+    plain = text_in(content, most=MOST_BYTES)
     try:
-        return _mapping(yaml.parse(content.decode("utf-8-sig"), Loader=yaml.SafeLoader))
-    except UnicodeDecodeError:
-        raise FormatError("it is not UTF-8 text; save it as UTF-8") from None
+        return _mapping(yaml.parse(plain, Loader=yaml.SafeLoader))
     except yaml.MarkedYAMLError as error:
         line = 1 if error.problem_mark is None else error.problem_mark.line + 1
         raise FormatError(f"line {line}: it is not YAML ({error.problem})") from None
@@ -419,7 +395,7 @@ def _report(topology: Topology, dimensions: Sequence[Dimension], words: _Words) 
         for place, each in enumerate(dimensions, 1)
     ]
     gpus = len(topology.ranks)
-    switches = text.count(len(topology.devices) - gpus, "switch", "switches")
+    switches = text.count(len(topology.devices) - gpus, "switch")
     links = text.count(len(topology.links), "one-way link")
     taken.append(f"{text.count(gpus, 'GPU')}, {switches} and {links} in all")
     assumed = ["a GB/s is 10^9 bytes a second; ASTRA-sim's analytical network counts 2^30"]
@@ -449,14 +425,7 @@ def _lost(topology: Topology, made: Topology) -> tuple[str, ...]:
         lost.append("names and order of devices: GPUs become g0, g1, ... by rank, switches s0, ...")
     if [each.host for each in ours] != [each.host for each in made.devices]:
         lost.append("hosts: those that are read again are the first dimension")
-    usual = [device(each.kind, each.name, host=each.host) for each in ours]
-    if usual != ours:
-        lost.append("limits of buffers, and what switches copy or reduce")
-    if any(link.medium or link.count > 1 for link in topology.links):
-        lost.append("what links are made of and how many parallel ones they stand for")
-    if topology.limits:
-        lost.append(text.count(len(topology.limits), "shared limit"))
-    return tuple(lost)
+    return (*lost, *lost_details(topology))
 
 
 READER = Reader(

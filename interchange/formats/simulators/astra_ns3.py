@@ -18,8 +18,6 @@ Sources: astra-sim/astra-sim, examples/network/ns3; aliyun/SimAI,
 astra-sim-alibabacloud/inputs/topo.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -29,7 +27,7 @@ from ccl import text
 from ccl.errors import FormatError
 from ccl.serialization.conditions import Document, document
 from ccl.topology import Device, Link, Topology, device, duplex
-from interchange.formats.fields import counted, delay, digits, rate, short
+from interchange.formats.fields import counted, delay, digits, lost_details, rate, short, text_in
 from interchange.formats.format import Imported, Reader, Report, Request, Writer, Written
 
 MOST_BYTES = 64 * 2**20
@@ -63,7 +61,7 @@ def recognises(content: bytes) -> bool:
     return False
 
 
-def read(content: bytes, asked: Request) -> Imported:
+def read(content: bytes, request: Request) -> Imported:
     """Read a network; errors as `interchange.formats.format.Reader`."""
     return _Reading(_words(content)).imported()
 
@@ -94,14 +92,7 @@ def write(content: Document) -> Written:
 
 def _words(content: bytes) -> list[list[str]]:
     """Return the words of each line."""
-    if len(content) > MOST_BYTES:
-        raise FormatError(
-            f"it has {len(content):,} bytes; a network is read up to {MOST_BYTES:,} bytes"
-        )
-    try:
-        plain = content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise FormatError("it is not UTF-8 text; save it as UTF-8") from None
+    plain = text_in(content, most=MOST_BYTES)
     return [line.partition("#")[0].split() for line in plain.split("\n")]
 
 
@@ -154,7 +145,7 @@ class _Reading:
         found = next(self._rest, None)
         if found is None:
             header = self.header
-            switches = text.count(header.switches, "switch", "switches")
+            switches = text.count(header.switches, "switch")
             links = text.count(header.links, "link")
             raise FormatError(f"it ends before {what}; its header tells of {switches} and {links}")
         self._line = found[0]
@@ -233,7 +224,7 @@ class _Reading:
         taken = [f"{devices} and {text.count(header.links, 'link')} with the same rate both ways"]
         if header.per_host:
             hosts = f"{text.count(len(topology.hosts), 'host')} of {header.per_host} GPUs"
-            nvswitches = text.count(header.nvswitches, "NVSwitch", "NVSwitches")
+            nvswitches = text.count(header.nvswitches, "NVSwitch")
             taken.append(f"{hosts} and {nvswitches}, whose links are NVLink")
         pairs = len(topology.links) // 2
         if pairs < header.links:
@@ -269,14 +260,7 @@ def _lost(topology: Topology, differing: int) -> tuple[str, ...]:
         lost.append("names: devices are numbered, GPUs by rank and then the others")
     if topology.hosts:
         lost.append(f"which devices share one of the {text.count(len(topology.hosts), 'host')}")
-    if any(link.medium or link.count > 1 for link in topology.links):
-        lost.append("what links are made of and how many parallel ones they stand for")
-    usual = [device(each.kind, each.name, host=each.host) for each in topology.devices]
-    if usual != list(topology.devices):
-        lost.append("limits of buffers, and what switches copy or reduce")
-    if topology.limits:
-        lost.append(text.count(len(topology.limits), "shared limit"))
-    return tuple(lost)
+    return (*lost, *lost_details(topology))
 
 
 READER = Reader(

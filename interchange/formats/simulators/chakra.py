@@ -26,8 +26,6 @@ kinds of values that an attribute may have, those that are written. A trace is o
 the other, each after its length as a varint.
 """
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -36,8 +34,7 @@ from functools import cache
 from typing import Any
 
 from ccl import text
-from ccl.collective import Chunk
-from ccl.errors import FormatError, ProblemError
+from ccl.errors import FormatError
 from ccl.options import option
 from ccl.plans import Forest, Schedule
 from ccl.problem import Problem
@@ -46,7 +43,7 @@ from ccl.serialization.conditions import Document
 from ccl.timeline import Timeline
 from interchange.formats.format import Writer, Written, replayed
 from interchange.formats.simulators import astra_analytical, astra_ns3
-from interchange.programs.lowering.hops import Hops, Message, Messages, hops_of, messages_of
+from interchange.programs.lowering.hops import OWN, Hops, Message, Messages, hops_of, messages_of
 
 VERSION = "0.0.4"
 """Of the schema, as traces of ASTRA-sim say."""
@@ -117,9 +114,9 @@ def _classes() -> dict[str, Any]:
     }
 
 
-def metadata(told: Mapping[str, str]) -> bytes:
+def metadata(attributes: Mapping[str, str]) -> bytes:
     """Return the first message of a trace, with its length."""
-    return _sized(_classes()["GlobalMetadata"](version=VERSION, attr=_attributes(told)))
+    return _sized(_classes()["GlobalMetadata"](version=VERSION, attr=_attributes(attributes)))
 
 
 def node(
@@ -128,20 +125,20 @@ def node(
     *,
     kind: int,
     after: Iterable[int] = (),
-    told: Mapping[str, int | bool | str],
+    attributes: Mapping[str, int | bool | str],
 ) -> bytes:
     """Return a node that waits for the data of others, with its length."""
     made = _classes()["Node"](
-        id=number, name=name, type=kind, data_deps=after, attr=_attributes(told)
+        id=number, name=name, type=kind, data_deps=after, attr=_attributes(attributes)
     )
     return _sized(made)
 
 
-def _attributes(told: Mapping[str, int | bool | str]) -> list[Any]:
+def _attributes(attributes: Mapping[str, int | bool | str]) -> list[Any]:
     attribute = _classes()["AttributeProto"]
     return [
         attribute(name=name, **{_VALUES.get(type(value), "int64_val"): value})
-        for name, value in told.items()
+        for name, value in attributes.items()
     ]
 
 
@@ -192,7 +189,7 @@ def write(content: Document, options: Options) -> Written:
     """
     problem, plan, timeline = replayed(content)
     hops, messages = _messages(problem, plan)
-    parts = _parts(plan, timeline, len(messages.messages), asked=options.parts)
+    parts = _parts(plan, timeline, len(messages.messages), request=options.parts)
     traces = _Traces(problem, hops, messages, parts=parts)
     files = traces.files() | _implementation(problem)
     network = _network(content)
@@ -206,19 +203,16 @@ def _messages(problem: Problem, plan: Plan) -> tuple[Hops, Messages]:
             raise FormatError(
                 f"the forest has {routes:,} routes; traces of {MOST_MESSAGES:,} are written"
             )
-    try:
-        hops = hops_of(problem, plan, most_pieces=_MOST_PIECES)
-        return hops, messages_of(problem, hops)
-    except ProblemError as error:
-        raise FormatError(str(error)) from None
+    hops = hops_of(problem, plan, most_pieces=_MOST_PIECES)
+    return hops, messages_of(problem, hops)
 
 
-def _parts(plan: Plan, timeline: Timeline, messages: int, *, asked: int | None) -> int:
+def _parts(plan: Plan, timeline: Timeline, messages: int, *, request: int | None) -> int:
     """Return in how many parts each share is cut."""
     parts = 1
     if not isinstance(plan, Schedule):
         usual = min(timeline.chunks, USUAL_MESSAGES // max(1, messages))
-        parts = max(1, usual) if asked is None else asked
+        parts = max(1, usual) if request is None else request
     if messages * parts > MOST_MESSAGES:
         raise FormatError(
             f"the plan has {messages * parts:,} messages; at most {MOST_MESSAGES:,} are written, "
@@ -240,8 +234,8 @@ class _Traces:
     def files(self) -> dict[str, bytes]:
         """Return the traces of all ranks."""
         collective = self._problem.collective
-        told = {"topology": self._problem.topology.name, "collective": collective.kind}
-        traces = [bytearray(metadata(told)) for _ in self._problem.topology.ranks]
+        attributes = {"topology": self._problem.topology.name, "collective": collective.kind}
+        traces = [bytearray(metadata(attributes)) for _ in self._problem.topology.ranks]
         for rank, each in self._nodes():
             traces[rank] += each
         return {f"plan.{rank}.et": bytes(trace) for rank, trace in enumerate(traces)}
@@ -274,39 +268,39 @@ class _Traces:
         listed = self._messages.messages
         for part in range(self._parts):
             first = part * len(listed)
-            held: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
+            held: defaultdict[tuple[int, int, int], list[int]] = defaultdict(list)
             for event in self._messages.events:
                 message = listed[event.message]
                 number = first + event.message
+                of, named = message.part, message.named
                 if event.sends:
-                    after = held[message.part, message.src]
+                    taken = [OWN] if named is None else sorted(named.taken)
+                    after = [each for value in taken for each in held[of, message.src, value]]
                     yield message.src, self._send(number, event.message, after)
                     continue
                 yield message.dst, self._receive(number, event.message)
-                self._keep(held[message.part, message.dst], message, _received(number))
+                value = OWN if named is None else named.value
+                self._keep(held[of, message.dst, value], message, _received(number))
 
     def _keep(self, held: list[int], message: Message, receipt: int) -> None:
         """Note that a rank holds a part by a receipt: in place of others, or beside them."""
-        chunk = self._chunk(message.part)
+        chunk = self._problem.collective.chunks[self._hops.parts[message.part].chunk]
         if not chunk.reduced and (held or message.dst in chunk.holders):
             return  # it came before, or was there
-        if chunk.reduced and not message.adds:
+        if chunk.reduced and not message.adds and message.named is None:
             held.clear()
         held.append(receipt)
-
-    def _chunk(self, part: int) -> Chunk:
-        return self._problem.collective.chunks[self._hops.parts[part].chunk]
 
     def _send(self, number: int, place: int, after: list[int]) -> bytes:
         message = self._messages.messages[place]
         name = f"send chunk {self._hops.parts[message.part].chunk} to {message.dst}"
-        told = self._told(number, place)
-        return node(2 * number + 1, name, kind=SEND, after=after, told=told)
+        attributes = self._told(number, place)
+        return node(2 * number + 1, name, kind=SEND, after=after, attributes=attributes)
 
     def _receive(self, number: int, place: int) -> bytes:
         message = self._messages.messages[place]
         name = f"receive chunk {self._hops.parts[message.part].chunk} from {message.src}"
-        return node(_received(number), name, kind=RECEIVE, told=self._told(number, place))
+        return node(_received(number), name, kind=RECEIVE, attributes=self._told(number, place))
 
     def _told(self, number: int, place: int) -> Mapping[str, int | bool]:
         """Return the attributes; older feeders take what is not said to be no CPU's for one's."""
@@ -336,12 +330,12 @@ def _implementation(problem: Problem) -> dict[str, bytes]:
         f"{kind}-implementation-custom": ["plan"],
         "local-mem-bw": 50,
     }
-    told = {
+    attributes = {
         "is_cpu_op": False,
         "comm_type": Bytes(COLLECTIVES[kind]),
         "comm_size": Bytes(max(1, round(problem.collective.size))),
     }
-    trace = metadata({}) + node(1, kind, kind=COLLECTIVE, told=told)
+    trace = metadata({}) + node(1, kind, kind=COLLECTIVE, attributes=attributes)
     files = {f"workload.{rank}.et": trace for rank in range(len(problem.topology.ranks))}
     return files | {"system.json": (json.dumps(system, indent=2) + "\n").encode()}
 

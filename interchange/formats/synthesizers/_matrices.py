@@ -5,14 +5,12 @@ microsoft/taccl:taccl/topologies/topology.py); most other programs count the oth
 a matrix is symmetric both are the same, and where it is not only the user knows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from ccl.errors import FormatError
-from interchange.formats.fields import choice
-from interchange.formats.format import Question, Request
+from interchange.formats.fields import answer, choice
+from interchange.formats.format import Request
 
 Entry = TypeVar("Entry", int, float)
 Matrix = Sequence[Sequence[Entry]]
@@ -63,7 +61,7 @@ def turned(matrix: Matrix[Entry]) -> list[list[Entry]]:
 
 
 def direction(
-    asked: Request,
+    request: Request,
     matrices: Sequence[Matrix[int] | Matrix[float]],
     fits: Callable[[bool], bool] | None = None,
 ) -> tuple[bool, tuple[str, ...]]:
@@ -71,7 +69,7 @@ def direction(
 
     Parameters
     ----------
-    asked
+    request
         May have the answer among its settings.
     matrices
         All that share the direction; where all are symmetric there is nothing to ask.
@@ -86,18 +84,16 @@ def direction(
     FormatError
         If the answer is none.
     """
-    word = choice(asked, "direction", DIRECTIONS)
-    if word:
-        return word == "destination-major", ()
-    if all(symmetric(each) for each in matrices):
+    silent = not choice(request, "direction", DIRECTIONS)
+    if silent and all(symmetric(each) for each in matrices):
         return True, ()
-    if fits is not None and fits(True) != fits(False):
+    if silent and fits is not None and fits(True) != fits(False):
         by_row = fits(True)
         told = "destination" if by_row else "source"
         return by_row, (f"the row of a link is its {told}, because the sends fit no other reading",)
-    raise Question(
-        "its matrix is not symmetric; say whether a row is the destination or "
-        "the source of its links",
-        key="direction",
-        choices=DIRECTIONS,
+    doubt = (
+        "its matrix is not symmetric; say whether a row is the destination or the source of its "
+        "links"
     )
+    word = answer(request, "direction", choices=DIRECTIONS, doubt=doubt)
+    return word == "destination-major", ()

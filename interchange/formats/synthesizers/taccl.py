@@ -25,8 +25,6 @@ brings no topology of its own.
 Reference: TACCL, NSDI 2023, listing 1; microsoft/taccl, taccl/examples/sketch.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator
@@ -39,10 +37,10 @@ from ccl import text
 from ccl.errors import FormatError
 from ccl.serialization.conditions import document
 from ccl.serialization.quantity import format_size, parse_size
-from ccl.serialization.sketches import MOST_BYTES, Json, Sketch, SketchJson, read_sketch
+from ccl.serialization.sketches import MOST_BYTES, Sketch, SketchJson, read_sketch
 from ccl.serialization.text import Integer, decode_json
 from ccl.topology import Device, Link, Topology, device, duplex
-from interchange.formats.fields import choice, nbytes, number, whole
+from interchange.formats.fields import choice, head_of, nbytes, number, whole
 from interchange.formats.format import Imported, Reader, Remarks, Report, Request
 from interchange.formats.synthesizers._matrices import Matrix, direction, square, turned
 
@@ -87,28 +85,28 @@ class Join:
     medium: str = ""
 
 
-def listed(file: TacclFile, asked: Request, told: Remarks) -> tuple[list[Join], float | None]:
+def listed(file: TacclFile, request: Request, remarks: Remarks) -> tuple[list[Join], float | None]:
     """Return the joins of a host whose kinds of links are listed, or the β of its hub."""
-    inside = choice(asked, "inside", _INSIDE)
+    inside = choice(request, "inside", _INSIDE)
     betas = file.node_betas_list
     if betas is None:
         invbws = file.node_invbws_list or []
         betas = [each - file.alpha for each in invbws]
-        told.assumed.append("β is node_invbws_list less alpha, for there is no node_betas_list")
+        remarks.assumed.append("β is node_invbws_list less alpha, for there is no node_betas_list")
     elif file.node_invbws_list is not None:
         pairs = [(file.alpha, each) for each in betas]
-        compare("node_invbws_list", file.node_invbws_list, pairs, told)
+        compare("node_invbws_list", file.node_invbws_list, pairs, remarks)
     if len(betas) == 1:
         if inside == "mesh":
             return list(_mesh(file.gpus_per_node, betas[0])), None
         if not inside:
-            told.assumed.append(
+            remarks.assumed.append(
                 "one switch joins the GPUs of a host, as one β means in TACCL; setting "
                 "inside=mesh gives every two a link"
             )
         return [], betas[0]
     if len(betas) == 2 and file.gpus_per_node == 8:
-        told.assumed.append(
+        remarks.assumed.append(
             "the hybrid cube mesh of an NDv2, as two β of 8 GPUs mean in TACCL; the first is of "
             "pairs with two NVLinks"
         )
@@ -132,7 +130,7 @@ def _mesh(gpus: int, beta: float) -> Iterator[Join]:
     return (Join(src, dst, beta) for src in range(gpus) for dst in range(gpus) if src != dst)
 
 
-def custom(file: TacclFile, asked: Request, told: Remarks) -> list[Join]:
+def custom(file: TacclFile, request: Request, remarks: Remarks) -> list[Join]:
     """Return the joins of a host of which the file has matrices."""
     side = file.gpus_per_node
     if file.links is None or (file.betas is None and file.invbws is None):
@@ -151,14 +149,14 @@ def custom(file: TacclFile, asked: Request, told: Remarks) -> list[Join]:
     _check_counts(file.links, betas, linked, times)
     matrices: list[Matrix[int] | Matrix[float]] = [file.links, betas]
     if file.betas is None:
-        told.assumed.append("β is invbws less alpha, for there is no matrix betas")
+        remarks.assumed.append("β is invbws less alpha, for there is no matrix betas")
     elif file.invbws is not None:
         square(file.invbws, "invbws", side)
         matrices.append(file.invbws)
         pairs = [(file.alpha, file.betas[d][s]) for d, s in linked]
-        compare("invbws", [file.invbws[d][s] for d, s in linked], pairs, told)
-    by_row, how = direction(asked, matrices)
-    told.assumed += how
+        compare("invbws", [file.invbws[d][s] for d, s in linked], pairs, remarks)
+    by_row, how = direction(request, matrices)
+    remarks.assumed += how
     links, rows = (file.links, betas) if by_row else (turned(file.links), turned(betas))
     less = file.alpha if file.betas is None else 0.0
     return [
@@ -185,7 +183,9 @@ def _check_counts(
             )
 
 
-def compare(place: str, said: list[float], pairs: list[tuple[float, float]], told: Remarks) -> None:
+def compare(
+    place: str, said: list[float], pairs: list[tuple[float, float]], remarks: Remarks
+) -> None:
     """Report where a file's α + β is not what it says elsewhere; TACCL rounds these down."""
     if len(said) != len(pairs):
         raise FormatError(
@@ -200,7 +200,7 @@ def compare(place: str, said: list[float], pairs: list[tuple[float, float]], tol
     ]
     if wrong:
         each, made = wrong[0]
-        told.left_out.append(
+        remarks.left_out.append(
             f"{place}, which says {each:g} µs where α + β are {made:g} µs "
             f"({len(wrong)} of {len(said)}); α and β are kept"
         )
@@ -258,26 +258,23 @@ def recognises(content: bytes) -> bool:
     """Say whether JSON text has the GPUs and the latency of a host, and times of its links."""
     if b"gpus_per_node" not in content:
         return False
-    try:
-        head = decode_json(content, _Head)
-    except FormatError:
-        return False
+    head = head_of(content, _Head) or _Head()
     times = (head.node_betas_list, head.node_invbws_list, head.betas, head.invbws)
     return None not in (head.gpus_per_node, head.alpha) and any(each is not None for each in times)
 
 
-def read(content: bytes, asked: Request) -> Imported:
+def read(content: bytes, request: Request) -> Imported:
     """Read a topology."""
     file: TacclFile = decode_json(content, TacclFile)
     if not 2 <= file.gpus_per_node <= MOST_GPUS:
         raise FormatError(f"at gpus_per_node: {file.gpus_per_node:,} GPUs; give 2 to {MOST_GPUS:,}")
-    told = Remarks()
-    units = _units(file, asked, told)
-    hosts = _hosts(file, asked, told)
+    remarks = Remarks()
+    units = _units(file, request, remarks)
+    hosts = _hosts(file, request, remarks)
     if file.node_betas_list is None and file.node_invbws_list is None:
-        joins, hub = custom(file, asked, told), None
+        joins, hub = custom(file, request, remarks), None
     else:
-        joins, hub = listed(file, asked, told)
+        joins, hub = listed(file, request, remarks)
     many = hosts * (len(joins) if hub is None else 2 * file.gpus_per_node)
     if many > MOST_LINKS:
         raise FormatError(
@@ -302,13 +299,13 @@ def read(content: bytes, asked: Request) -> Imported:
     if hosts > 1:
         _join_hosts(file, units, devices, links, hosts=hosts)
     topology = Topology(file.name or "TACCL topology", tuple(devices), tuple(links))
-    return Imported(document(topology), _report(topology, told, alpha))
+    return Imported(document(topology), _report(topology, remarks, alpha))
 
 
-def _report(topology: Topology, told: Remarks, alpha: float) -> Report:
+def _report(topology: Topology, remarks: Remarks, alpha: float) -> Report:
     slowest = min((each.bandwidth for each in topology.links), default=1.0)
     if slowest < 1:
-        told.assumed.append(
+        remarks.assumed.append(
             f"the slowest link has {slowest:.3g} GB/s as written; TACCL asks to scale small times "
             "up, and setting scale divides them again"
         )
@@ -316,50 +313,50 @@ def _report(topology: Topology, told: Remarks, alpha: float) -> Report:
         f"{text.count(len(topology.ranks), 'GPU')} in {text.count(len(topology.hosts), 'host')}, "
         f"{text.count(len(topology.links), 'link')}, α {alpha:g} µs in a host"
     )
-    return Report((first, *told.taken), tuple(told.assumed), tuple(told.left_out))
+    return Report((first, *remarks.taken), tuple(remarks.assumed), tuple(remarks.left_out))
 
 
-def _units(file: TacclFile, asked: Request, told: Remarks) -> _Units:
+def _units(file: TacclFile, request: Request, remarks: Remarks) -> _Units:
     named = _SIZE.search(file.name[-20:])
     if named and not named[1].strip("0 ")[:1].isdigit():
         named = None
-    chunk = nbytes(asked, "chunk_size", parse_size(named[1]) if named else 1e6)
-    if "chunk_size" not in asked.settings:
+    chunk = nbytes(request, "chunk_size", parse_size(named[1]) if named else 1e6)
+    if "chunk_size" not in request.settings:
         why = f"the name {file.name[-20:]}" if named else "the usual size"
-        told.assumed.append(
+        remarks.assumed.append(
             f"times are for chunks of {format_size(chunk)}, after {why}; setting chunk_size is "
             "another"
         )
-    return _Units(chunk, number(asked, "scale", 1.0, most=1e9))
+    return _Units(chunk, number(request, "scale", 1.0, most=1e9))
 
 
-def _hosts(file: TacclFile, asked: Request, told: Remarks) -> int:
+def _hosts(file: TacclFile, request: Request, remarks: Remarks) -> int:
     """Return how many hosts to make: two where the file says how they are joined."""
     joined = file.nics_per_node > 0
-    hosts = whole(asked, "hosts", 2 if joined else 1, most=MOST_HOSTS)
+    hosts = whole(request, "hosts", 2 if joined else 1, most=MOST_HOSTS)
     if hosts > 1 and not joined:
         raise FormatError(
-            f"{hosts} hosts are asked for and it has no nics_per_node to join them; take 1 host"
+            f"{hosts} hosts are set and it has no nics_per_node to join them; take 1 host"
         )
     if file.nics_per_node > MOST_GPUS:
         raise FormatError(
             f"at nics_per_node: {file.nics_per_node:,} ports; give {MOST_GPUS:,} at most"
         )
-    if "hosts" not in asked.settings:
-        told.assumed.append(f"{text.count(hosts, 'host')}; setting hosts is another number")
+    if "hosts" not in request.settings:
+        remarks.assumed.append(f"{text.count(hosts, 'host')}; setting hosts is another number")
     if hosts == 1 and joined:
-        told.left_out.append(
+        remarks.left_out.append(
             f"{text.count(file.nics_per_node, 'port')} of the host, for there is no other host"
         )
         return 1
     if joined:
         alpha, beta = file.remote_alpha, file.remote_beta
-        compare("remote_invbw", [file.remote_invbw], [(alpha, beta)], told)
-        told.taken.append(
+        compare("remote_invbw", [file.remote_invbw], [(alpha, beta)], remarks)
+        remarks.taken.append(
             f"{text.count(file.nics_per_node, 'port')} of each host, α {alpha:g} µs and "
             f"β {beta:g} µs in the file's units"
         )
-        told.assumed.append(
+        remarks.assumed.append(
             "the GPUs of a host share its ports evenly by number, reach them as fast as the ports "
             "are, and one switch joins all ports"
         )
@@ -421,10 +418,7 @@ def _is_taccl(content: bytes) -> bool:
     """Say whether JSON text says how GPUs in a host, or of several, are to send."""
     if b"node_sketch" not in content or len(content) > MOST_BYTES:
         return False
-    try:
-        head = decode_json(content, _SketchHead)
-    except FormatError:
-        return False
+    head = head_of(content, _SketchHead) or _SketchHead()
     return head.intranode_sketch is not None or head.internode_sketch is not None
 
 
@@ -433,22 +427,19 @@ def _is_plain(content: bytes) -> bool:
     head = content[:64].removeprefix(b"\xef\xbb\xbf").lstrip()
     if not head.startswith(b"{") or len(content) > MOST_BYTES:
         return False
-    try:
-        return bool(decode_json(content, SketchJson) and decode_json(content, Json))
-    except FormatError:
-        return False
+    return bool(head_of(content, SketchJson) and head_of(content, dict))
 
 
-def _read_sketch(content: bytes, asked: Request) -> Imported:
+def _read_sketch(content: bytes, request: Request) -> Imported:
     """Read a sketch of either form for the topology that is open."""
-    if asked.topology is None:
+    if request.topology is None:
         raise FormatError(
             "a sketch says what to use of a cluster, and none is open; open or draw "
             "the cluster first"
         )
-    sketch, sentences = read_sketch(content, asked.topology, name=asked.name)
+    sketch, sentences = read_sketch(content, request.topology, name=request.name)
     report = _sorted(sentences) if sentences else Report(taken=(_parts(sketch),))
-    return Imported(document(asked.topology), report, sketch=sketch)
+    return Imported(document(request.topology), report, sketch=sketch)
 
 
 def _sorted(sentences: tuple[str, ...]) -> Report:

@@ -39,15 +39,14 @@ called in place, two names of one cell are one as well. What a rank copies of it
 own copy already, and nobody has to wait for it.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from ccl.collective import Collective, CollectiveKind, make_collective
+from ccl.collective import Collective, CollectiveKind, find_arguments
 from ccl.errors import ProblemError
+from ccl.options import option
 from ccl.problem import Problem
 from ccl.result import Plan
 from interchange.programs import Program, RankProgram, Slot, Step, ThreadBlock
@@ -157,12 +156,11 @@ class Buffers:
         """Return the one name that a place has when both buffers lie in one."""
         if slot.buffer == "scratch":
             return slot
-        if self.kind == "all-gather" and slot.buffer == "input":
+        if self.kind in ("all-gather", "gather") and slot.buffer == "input":
             return Slot("output", slot.index + rank * self.shard)
-        if self.kind == "reduce-scatter" and slot.buffer == "output":
-            return Slot("input", slot.index + rank * self.shard)
-        if self.kind == "reduce-scatter":
-            return slot
+        if self.kind in ("reduce-scatter", "scatter"):
+            own = rank * self.shard if slot.buffer == "output" else 0
+            return Slot("input", slot.index + own)
         return Slot("output", slot.index)
 
     def _slot(self, buffer: str, chunk: int) -> Slot:
@@ -177,29 +175,58 @@ def buffers_of(collective: Collective, *, pieces: int) -> Buffers:
     ProblemError
         If it is not one that a runtime knows by name.
     """
-    kind, ranks = collective.kind, collective.ranks
-    first = collective.chunks[0]
-    root = 0
-    if kind in ("broadcast", "scatter"):
-        root = first.holders[0]
-    elif kind in ("reduce", "gather"):
-        root = first.destinations[0]
-    shards = {
-        "all-to-all": ranks * (ranks - 1),
-        "broadcast": 1,
-        "reduce": 1,
-        "gather": ranks - 1,
-        "scatter": ranks - 1,
-    }.get(kind, ranks)
-    chunks = len(collective.chunks) // shards
-    if kind != "custom" and chunks:
-        usual = make_collective(kind, ranks, collective.size, chunks=chunks, root=root)
-        if usual.chunks == collective.chunks:
-            return Buffers(kind, ranks, chunks, pieces, root)
+    kind, found = collective.kind, find_arguments(collective)
+    if found is not None:
+        chunks, root = found
+        return Buffers(kind, collective.ranks, chunks, pieces, root)
     raise ProblemError(
         f"the {kind} has chunks of its own, and a runtime knows collectives by name alone; ask for "
         "an all-gather, reduce-scatter, all-reduce, all-to-all or the like with equal chunks"
     )
+
+
+class Placing:
+    """Where parts lie at a rank while its program is written.
+
+    Parameters
+    ----------
+    problem, hops, buffers
+        What all ranks know.
+    number
+        The rank.
+    """
+
+    def __init__(self, problem: Problem, hops: Hops, buffers: Buffers, *, number: int) -> None:
+        self._number = number
+        self._chunks = problem.collective.chunks
+        self._parts = hops.parts
+        self._buffers = buffers
+        self._place: dict[int, Slot] = {}
+        self._scratch = 0
+
+    def _named(self, slot: Slot) -> Slot:
+        """Return what a place is called."""
+        return slot
+
+    def _start(self, part: int, first: Slot) -> Slot:
+        return self._named(Slot(first.buffer, first.index + self._parts[part].start))
+
+    def _here(self, part: int) -> Slot:
+        """Return where the part lies: in the input unless something has come."""
+        if part not in self._place:
+            self._place[part] = self._start(part, self._buffers.source(self._parts[part].chunk))
+        return self._place[part]
+
+    def _goal(self, part: int) -> Slot | None:
+        """Return where the output has a part, None if it is not needed here."""
+        chunk = self._parts[part].chunk
+        needed = self._number in self._chunks[chunk].destinations
+        return self._start(part, self._buffers.goal(chunk)) if needed else None
+
+    def _reserved(self, part: int) -> Slot:
+        """Return a place of a part's own in scratch."""
+        self._scratch += self._parts[part].count
+        return Slot("scratch", self._scratch - self._parts[part].count)
 
 
 MOST_PIECES = 4096
@@ -208,41 +235,20 @@ MOST_PIECES = 4096
 
 def pieces_row() -> Any:
     """Return the option of how finely chunks are cut."""
-    return field(
-        default=128,
-        metadata={
-            "label": "Pieces of a chunk, at most",
-            "min": 1,
-            "max": MOST_PIECES,
-            "help": "Shares that need more are rounded to so many.",
-        },
-    )
+    words = "Shares that need more are rounded to so many."
+    return option(128, "Pieces of a chunk, at most", words, min=1, max=MOST_PIECES)
 
 
 def smallest_row() -> Any:
     """Return the option of the smallest buffer that a program is for."""
-    return field(
-        default=0,
-        metadata={
-            "label": "From a size of",
-            "unit": "bytes",
-            "min": 0,
-            "help": "Buffers below are left to other programs.",
-        },
-    )
+    words = "Buffers below are left to other programs."
+    return option(0, "From a size of", words, unit="bytes", min=0)
 
 
 def largest_row() -> Any:
     """Return the option of the largest buffer that a program is for."""
-    return field(
-        default=1 << 40,
-        metadata={
-            "label": "Up to a size of",
-            "unit": "bytes",
-            "min": 1,
-            "help": "Buffers above are left to other programs.",
-        },
-    )
+    words = "Buffers above are left to other programs."
+    return option(1 << 40, "Up to a size of", words, unit="bytes", min=1)
 
 
 def cut(

@@ -20,8 +20,6 @@ the other, are a way to run the program: it cannot stand still. Where the sender
 something in the meantime, the message is sent when it left and waits in its connection.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import defaultdict
@@ -29,16 +27,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from operator import attrgetter
+from typing import NamedTuple
 
 from ccl.collective import Chunk
 from ccl.errors import ProblemError
 from ccl.plans import Flow, Rate, Schedule, Send, paths
 from ccl.problem import Problem
 from ccl.result import Plan
-from ccl.simulate.plan import plan_sends
+from ccl.simulate.plan import find_carried, plan_sends
 from ccl.simulate.routes import SAME_MOMENT
-from ccl.topology import binding_limits
-from ccl.tree_embedding import routes
+from ccl.topology import Topology, binding_limits
+from ccl.tree_embedding import Route, routes
 
 _NEAR = 1e-6
 """Shares that differ by less are the same: a linear program tells them no more exactly."""
@@ -51,6 +50,24 @@ class Part:
     chunk: int
     start: int
     count: int
+
+
+class ValueOf(NamedTuple):
+    """What a hop of a sum carries where sends name it.
+
+    Parameters
+    ----------
+    bits
+        Its contributions.
+    after
+        Numbers of the hops that bring values of it to its source.
+    number
+        Of the value that it is, or is a part of, where it arrives: that of its first hop.
+    """
+
+    bits: int
+    after: tuple[int, ...]
+    number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +87,8 @@ class Hop:
         the turns say it.
     leaves, comes
         In which turn it leaves a device that cannot store, and for which it comes to one.
+    value
+        What it carries, where sends of its chunk name that.
     """
 
     part: int
@@ -80,6 +99,7 @@ class Hop:
     after: tuple[int, ...] | None = None
     leaves: int = 0
     comes: int = 0
+    value: ValueOf | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,38 +127,16 @@ class Hops:
     rounded: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Way:
-    """A share of a chunk with the ends of its links, when it crosses each, and after which."""
-
-    chunk: int
-    share: Fraction
-    links: tuple[tuple[str, str], ...]
-    times: tuple[float, ...]
-    after: tuple[tuple[int, ...], ...]
-
-
 def hops_of(problem: Problem, plan: Plan, *, most_pieces: int) -> Hops:
     """Return the hops of a plan, with chunks of `most_pieces` pieces at most."""
     if isinstance(plan, Schedule):
         return _of_schedule(problem, plan, most_pieces)
     if isinstance(plan, Flow):
-        return _cut(_along_paths(problem, plan, most_pieces), most_pieces)
-    links = problem.topology.links
-    found = [
-        _Way(
-            way.chunk,
-            way.share,
-            tuple(links[each].ends for each in way.links),
-            times=way.steps,
-            after=way.after,
-        )
-        for way in routes(problem, plan.unfolded(problem.topology))
-    ]
-    return _cut(found, most_pieces)
+        return _cut(problem, _along_paths(problem, plan, most_pieces), most_pieces)
+    return _cut(problem, list(routes(problem, plan.unfolded(problem.topology))), most_pieces)
 
 
-def _along_paths(problem: Problem, flow: Flow, most_pieces: int) -> list[_Way]:
+def _along_paths(problem: Problem, flow: Flow, most_pieces: int) -> list[Route]:
     """Take a flow apart into paths, the share of each as near a simple fraction as it is."""
     found = []
     for number, listed in paths(problem, flow):
@@ -150,8 +148,8 @@ def _along_paths(problem: Problem, flow: Flow, most_pieces: int) -> list[_Way]:
         for share, (_, path) in zip(shares, listed, strict=True):
             steps = range(len(path) - 1)
             after = ((), *((step,) for step in steps[:-1]))
-            links = tuple(itertools.pairwise(path))
-            found.append(_Way(number, share, links, times=tuple(steps), after=after))
+            links = tuple(problem.topology.link_index[ends] for ends in itertools.pairwise(path))
+            found.append(Route(number, share, links, after=after, steps=tuple(steps)))
     return found
 
 
@@ -160,10 +158,10 @@ def _simple(share: float, most: int) -> Fraction:
     return near if abs(near - share) < _NEAR else Fraction(share)
 
 
-def _cut(found: Sequence[_Way], most_pieces: int) -> Hops:
+def _cut(problem: Problem, found: Sequence[Route], most_pieces: int) -> Hops:
     """Give every way its run of pieces, and every link of it a hop."""
     pieces, exact = _denominator((way.share for way in found), most_pieces)
-    of_chunk: defaultdict[int, list[_Way]] = defaultdict(list)
+    of_chunk: defaultdict[int, list[Route]] = defaultdict(list)
     for way in found:
         of_chunk[way.chunk].append(way)
     parts: list[Part] = []
@@ -173,17 +171,17 @@ def _cut(found: Sequence[_Way], most_pieces: int) -> Hops:
         counts = _whole_pieces([way.share for way in listed], pieces)
         for way, count in zip(listed, counts, strict=True):
             if count:
-                hops += _crossed(way, len(parts), first=len(hops))
+                hops += _crossed(problem.topology, way, len(parts), first=len(hops))
                 parts.append(Part(number, start, count))
             start += count
     return Hops(tuple(parts), tuple(hops), pieces, moment=_NEAR, rounded=not exact)
 
 
-def _crossed(way: _Way, part: int, *, first: int) -> list[Hop]:
+def _crossed(topology: Topology, way: Route, part: int, *, first: int) -> list[Hop]:
     """Return a hop for each link; it is there before the next time begins."""
     return [
-        Hop(part, src, dst, time, time + 1, after=tuple(first + place for place in after))
-        for (src, dst), time, after in zip(way.links, way.times, way.after, strict=True)
+        Hop(part, *topology.links[link].ends, step, step + 1, tuple(first + i for i in after))
+        for link, step, after in zip(way.links, way.steps, way.after, strict=True)
     ]
 
 
@@ -217,7 +215,7 @@ def _of_schedule(problem: Problem, schedule: Schedule, most_pieces: int) -> Hops
     cut = Hops((), (), 1, moment=slack, rounded=False)
     if in_parts:
         parted = [(send, start) for send, start, _ in rows if send.chunk in in_parts]
-        cut = _cut(_ways_of_parts(problem, parted, most_pieces), most_pieces)
+        cut = _cut(problem, _ways_of_parts(problem, parted, most_pieces), most_pieces)
     place = {number: len(cut.parts) + i for i, number in enumerate(numbers)}
     whole = [Part(number, 0, cut.pieces) for number in numbers]
     hops = [
@@ -233,27 +231,60 @@ def _of_schedule(problem: Problem, schedule: Schedule, most_pieces: int) -> Hops
         for send, start, end in rows
         if send.chunk not in in_parts
     ]
+    named = find_carried(problem, schedule, plan)
+    if named:
+        number = itertools.count(len(cut.hops))
+        of = {i: next(number) for i, (send, _, _) in enumerate(rows) if send.chunk not in in_parts}
+        for i, carried in named.items():
+            value = ValueOf(
+                carried.bits, tuple([of[j] for j in carried.after]), of[plan.together(i)[0]]
+            )
+            k = of[i] - len(cut.hops)
+            hops[k] = replace(hops[k], value=value)
     return replace(cut, parts=(*cut.parts, *whole), hops=(*cut.hops, *hops), moment=slack)
 
 
 def _ways_of_parts(
     problem: Problem, parted: Sequence[tuple[Send, float]], most_pieces: int
-) -> list[_Way]:
+) -> list[Route]:
     """Return the paths of chunks that are sent in parts, in the order in which links begin them."""
-    begins: dict[tuple[int, tuple[str, str]], float] = {}
+    index = problem.topology.link_index
+    begins: dict[tuple[int, int], float] = {}
     rates = []
     for send, start in parted:
         for ends in send.hops:
-            key = send.chunk, ends
+            key = send.chunk, index[ends]
             begins[key] = min(start, begins.get(key, start))
             rates.append(Rate(send.chunk, *ends, min(1.0, send.fraction)))
     found = []
     for way in _along_paths(problem, Flow(tuple(rates)), most_pieces):
         times = itertools.accumulate(
-            (begins[way.chunk, ends] for ends in way.links), lambda last, now: max(last + 1, now)
+            (begins[way.chunk, link] for link in way.links), lambda last, now: max(last + 1, now)
         )
-        found.append(replace(way, times=tuple(times)))
+        found.append(replace(way, steps=tuple(times)))
     return found
+
+
+OWN = -1
+"""The number of the value that a rank has of its own."""
+
+
+class Named(NamedTuple):
+    """What a message carries of a chunk of which a rank keeps several values.
+
+    Parameters
+    ----------
+    taken
+        Numbers of the values of the sender whose sum it is.
+    value
+        Number of the value of the receiver that it is, or is a part of.
+    bits
+        Its contributions.
+    """
+
+    taken: frozenset[int]
+    value: int
+    bits: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +301,8 @@ class Message:
         Whether it is added to what the receiver holds rather than put in its place.
     early
         Whether it is sent before other messages that are received before it.
+    named
+        Which values it takes and makes, where sends of the chunk name what they carry.
     """
 
     part: int
@@ -277,6 +310,7 @@ class Message:
     dst: int
     adds: bool
     early: bool
+    named: Named | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,17 +329,49 @@ class Messages:
     events: tuple[Event, ...]
 
 
+Lane = tuple[int, int, int]
+"""From a rank to a rank, and which of several; below 0 for what is sent early."""
+
+
+def lanes_of(messages: Messages, most: int) -> dict[int, Lane]:
+    """Return the connection of each message, which has `most` messages at most.
+
+    What is sent first is received first, so that what is sent early has connections of its own.
+    """
+    received = {e.message: place for place, e in enumerate(messages.events) if not e.sends}
+    count: defaultdict[tuple[int, int], int] = defaultdict(int)
+    last: defaultdict[Lane, int] = defaultdict(lambda: -1)
+    lanes: dict[int, Lane] = {}
+    filled: defaultdict[Lane, int] = defaultdict(int)
+    for number in (event.message for event in messages.events if event.sends):
+        message = messages.messages[number]
+        pair = message.src, message.dst
+        if message.early:
+            lane = *pair, -1
+            while last[lane] > received[number] or filled[lane] == most:
+                lane = *pair, lane[2] - 1
+        else:
+            lane = *pair, count[pair] // most
+            count[pair] += 1
+        last[lane] = received[number]
+        filled[lane] += 1
+        lanes[number] = lane
+    return lanes
+
+
 @dataclass(frozen=True, slots=True)
 class _Parcel:
     """What left a rank: the contributions in it, in which state of the rank, and when.
 
-    `sums` are the bits of the ranks; 0 where nothing is added up.
+    `sums` are the bits of the ranks; 0 where nothing is added up. `taken` are the values that make
+    them up where sends name them.
     """
 
     rank: int
     sums: int
     version: int
     moment: int
+    taken: frozenset[int] = frozenset()
 
 
 @dataclass
@@ -337,6 +403,21 @@ def messages_of(problem: Problem, hops: Hops) -> Messages:
     return follower.follow()
 
 
+def check_unnamed(messages: Messages, what: str) -> None:
+    """Refuse messages that name what they carry, for what has one place for a chunk at a rank.
+
+    Raises
+    ------
+    ProblemError
+        If there is one.
+    """
+    if any(each.named is not None for each in messages.messages):
+        raise ProblemError(
+            f"sends of the plan name the contributions that they carry, and {what} has one place "
+            "for a chunk at a rank; choose MSCCL XML, or a plan without terms"
+        )
+
+
 class _Follower:
     """Follows the hops in the order of their times."""
 
@@ -348,7 +429,7 @@ class _Follower:
         self._brought: dict[int, list[_Parcel]] = {}
         self._together: defaultdict[tuple[int, str, int], list[int]] = defaultdict(list)
         for number, hop in enumerate(hops.hops):
-            if hop.after is None:
+            if hop.after is None and hop.value is None:
                 self._together[hop.part, hop.src, hop.leaves].append(number)
 
     def follow(self) -> Messages:
@@ -356,8 +437,12 @@ class _Follower:
         traced = self._traced
         for moment, (arrives, number) in enumerate(self._order()):
             hop = self._hops.hops[number]
-            if arrives:
+            if arrives and hop.value is not None:
+                self._bring(hop, self._brought[number], moment)
+            elif arrives:
                 self._arrive(hop, self._brought[number], moment)
+            elif hop.value is not None:
+                self._brought[number] = self._take(hop, hop.value, moment)
             else:
                 self._brought[number] = self._leave(hop, number, moment)
         events = [each for moment in sorted(traced.moments) for each in traced.moments[moment]]
@@ -396,6 +481,40 @@ class _Follower:
             f"chunk {self._hops.parts[hop.part].chunk} leaves {hop.src} {len(leaving)} times in "
             f"turn {hop.leaves} and came {len(came)} times, which no messages between ranks say"
         )
+
+    def _take(self, hop: Hop, value: ValueOf, moment: int) -> list[_Parcel]:
+        """Return what a hop carries that names it: a sum of values of a rank, or what came."""
+        rank = self._topology.rank.get(hop.src)
+        if rank is None:
+            return [parcel for each in value.after for parcel in self._brought[each]]
+        taken, bits = set[int](), value.bits
+        for each in value.after:
+            came = self._hops.hops[each].value
+            assert came is not None
+            taken.add(came.number)
+            bits &= ~came.bits
+        if bits:
+            taken.add(OWN)
+        return [_Parcel(rank, value.bits, 0, moment, frozenset(taken))]
+
+    def _bring(self, hop: Hop, parcels: Sequence[_Parcel], moment: int) -> None:
+        """Make the messages of a value that has come to a rank."""
+        rank, value, traced = self._topology.rank.get(hop.dst), hop.value, self._traced
+        assert value is not None
+        for each in parcels if rank is not None else ():
+            assert rank is not None
+            if each.rank == rank:
+                raise ProblemError(
+                    f"chunk {self._hops.parts[hop.part].chunk} brings rank {rank} what it has sent "
+                    "itself; no messages between ranks say that"
+                )
+            number = len(traced.messages)
+            named = Named(each.taken, value.number, each.sums)
+            traced.messages.append(
+                Message(hop.part, each.rank, rank, adds=False, early=False, named=named)
+            )
+            # A value stays what it is, so that it can be sent when it arrives.
+            traced.moments[moment] += [Event(number, sends=True), Event(number, sends=False)]
 
     def _kept(self, hop: Hop, rank: int | None, moment: int) -> list[_Parcel]:
         """Return what a device that stores holds of a part."""

@@ -15,9 +15,6 @@ Messages can be done one after the other in their order, nothing waits for a lat
 program cannot stand still.
 """
 
-from __future__ import annotations
-
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -29,13 +26,22 @@ from interchange.programs import Slot, lowering
 from interchange.programs.lowering.cells import (
     IN_PLACE,
     Buffers,
+    Placing,
     Waits,
     cut,
     largest_row,
     pieces_row,
     smallest_row,
 )
-from interchange.programs.lowering.hops import Hops, Message, Messages, messages_of
+from interchange.programs.lowering.hops import (
+    Hops,
+    Lane,
+    Message,
+    Messages,
+    check_unnamed,
+    lanes_of,
+    messages_of,
+)
 from interchange.programs.one_sided.program import (
     MOST_OPERATIONS,
     Block,
@@ -47,9 +53,6 @@ from interchange.programs.one_sided.program import (
     PutProgram,
     PutRank,
 )
-
-_Lane = tuple[int, int, int]
-"""From a rank to a rank, and which of several; below 0 for what is sent early."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,7 @@ class Layout:
 
 def put_ranks(layout: Layout, messages: Messages, *, most: int) -> tuple[PutRank, ...]:
     """Return the program of every rank, with `most` messages to a connection."""
-    lanes = _lanes(messages, most)
+    lanes = lanes_of(messages, most)
     channels = _channels(layout, set(lanes.values()))
     ranks = [_Rank(layout, number, channels) for number in range(layout.buffers.ranks)]
     for rank in ranks:
@@ -98,36 +101,13 @@ def put_ranks(layout: Layout, messages: Messages, *, most: int) -> tuple[PutRank
     return tuple(rank.finished() for rank in ranks)
 
 
-def _lanes(messages: Messages, most: int) -> dict[int, _Lane]:
-    """Return the connection of each message; what is signalled first is waited for first."""
-    received = {e.message: place for place, e in enumerate(messages.events) if not e.sends}
-    count: defaultdict[tuple[int, int], int] = defaultdict(int)
-    last: defaultdict[_Lane, int] = defaultdict(lambda: -1)
-    lanes: dict[int, _Lane] = {}
-    filled: defaultdict[_Lane, int] = defaultdict(int)
-    for number in (event.message for event in messages.events if event.sends):
-        message = messages.messages[number]
-        pair = message.src, message.dst
-        if message.early:
-            lane = *pair, -1
-            while last[lane] > received[number] or filled[lane] == most:
-                lane = *pair, lane[2] - 1
-        else:
-            lane = *pair, count[pair] // most
-            count[pair] += 1
-        last[lane] = received[number]
-        filled[lane] += 1
-        lanes[number] = lane
-    return lanes
-
-
-def _channels(layout: Layout, lanes: set[_Lane]) -> list[dict[_Lane, tuple[int, Channel]]]:
+def _channels(layout: Layout, lanes: set[Lane]) -> list[dict[Lane, tuple[int, Channel]]]:
     """Return for each rank its end of each lane, with its number.
 
     The lanes of two ranks are in the same order at both, so that the ends meet, and those of memory
     come first, as in files.
     """
-    found: list[dict[_Lane, tuple[int, Channel]]] = [{} for _ in range(layout.buffers.ranks)]
+    found: list[dict[Lane, tuple[int, Channel]]] = [{} for _ in range(layout.buffers.ranks)]
     for kind, lane in sorted((layout.kind(*lane[:2]), lane) for lane in lanes):
         src, dst, _ = lane
         for rank, peer in ((src, dst), (dst, src)):
@@ -135,25 +115,23 @@ def _channels(layout: Layout, lanes: set[_Lane]) -> list[dict[_Lane, tuple[int, 
     return found
 
 
-class _Rank:
+class _Rank(Placing):
     """The thread blocks of a rank while they are written."""
 
     def __init__(
-        self, layout: Layout, number: int, channels: Sequence[dict[_Lane, tuple[int, Channel]]]
+        self, layout: Layout, number: int, channels: Sequence[dict[Lane, tuple[int, Channel]]]
     ) -> None:
-        self._layout = layout
-        self._number = number
+        super().__init__(layout.problem, layout.hops, layout.buffers, number=number)
+        self._in_place = layout.in_place
         self._channels = channels[number]
-        self._place: dict[int, Slot] = {}
         self._used: set[Slot] = set()
-        self._scratch = 0
-        self._numbers: dict[tuple[str, _Lane | None], int] = {}
+        self._numbers: dict[tuple[str, Lane | None], int] = {}
         self._blocks: list[Block] = []
         self._waits = Waits([lambda slot: slot])
 
     def copy_own(self) -> None:
         """Copy what the rank has and needs itself, in a thread block of its own."""
-        own = self._layout.buffers.own_copy(self._number)
+        own = self._buffers.own_copy(self._number)
         if own is None:
             return
         src, dst = self._named(Slot("input", own.src)), self._named(Slot("output", own.dst))
@@ -162,37 +140,33 @@ class _Rank:
 
     def landing(self, message: Message) -> Cells:
         """Return where a message is put: at its place if nobody was there, else in scratch."""
-        told = self._layout.hops.parts[message.part]
-        chunk = self._layout.problem.collective.chunks[told.chunk]
-        if self._number in chunk.destinations and not (message.adds or message.early):
-            goal = _cells(self._goal(message.part), told.count)
-            if self._used.isdisjoint(_slots(goal)):
-                return goal
-        self._scratch += told.count
-        return Cells("scratch", self._scratch - told.count, told.count)
+        count, goal = self._parts[message.part].count, self._goal(message.part)
+        if goal is not None and not (message.adds or message.early):
+            cells = _cells(goal, count)
+            if self._used.isdisjoint(_slots(cells)):
+                return cells
+        return _cells(self._reserved(message.part), count)
 
-    def send(self, message: Message, lane: _Lane, landing: Cells) -> None:
+    def send(self, message: Message, lane: Lane, landing: Cells) -> None:
         """Put what the rank holds of a part."""
-        count = self._layout.hops.parts[message.part].count
+        count = self._parts[message.part].count
         number, channel = self._channels[lane]
         there = Cells(landing.buffer, landing.index, landing.count, message.dst)
         here = _cells(self._here(message.part), count)
         used = (number,) if channel.kind == "port" else ()
         self._add("out", lane, Op("put", (here,), (there,), channel.kind, used))
 
-    def receive(self, message: Message, lane: _Lane, landing: Cells) -> None:
+    def receive(self, message: Message, lane: Lane, landing: Cells) -> None:
         """Add what has landed to what is held, or take or copy it to its place."""
         part = message.part
-        told = self._layout.hops.parts[part]
-        needed = self._number in self._layout.problem.collective.chunks[told.chunk].destinations
-        target = Slot(landing.buffer, landing.index)
-        if needed:
-            target = self._goal(part)
-        elif message.adds and self._here(part).buffer == "scratch":
-            target = self._here(part)
-        moved = _cells(target, told.count)
+        count, target = self._parts[part].count, self._goal(part)
+        if target is None:
+            target = Slot(landing.buffer, landing.index)
+            if message.adds and self._here(part).buffer == "scratch":
+                target = self._here(part)
+        moved = _cells(target, count)
         if message.adds:
-            held = _cells(self._here(part), told.count)
+            held = _cells(self._here(part), count)
             self._add("in", lane, Op("re", (held, landing), (moved,)))
         elif moved != landing:
             self._add("in", lane, Op("copy", (landing,), (moved,)))
@@ -211,7 +185,7 @@ class _Rank:
         semaphores = {pair: number for number, pair in enumerate(pairs)}
         ops = tuple(block.ops(number, semaphores) for number, block in enumerate(self._blocks))
         # Not its own length where a rank has none: the executor divides by both.
-        buffers = self._layout.buffers
+        buffers = self._buffers
         given, taken = (
             max(side(rank) for rank in range(buffers.ranks))
             for side in (buffers.input, buffers.output)
@@ -220,24 +194,10 @@ class _Rank:
         return PutRank(given, taken, self._scratch, channels, (0,) * len(semaphores), ops)
 
     def _named(self, slot: Slot) -> Slot:
-        buffers = self._layout.buffers
-        return buffers.in_place(self._number, slot) if self._layout.in_place else slot
-
-    def _goal(self, part: int) -> Slot:
-        told = self._layout.hops.parts[part]
-        first = self._layout.buffers.goal(told.chunk)
-        return self._named(Slot(first.buffer, first.index + told.start))
-
-    def _here(self, part: int) -> Slot:
-        """Return where the part lies: in the input unless something has come."""
-        if part not in self._place:
-            told = self._layout.hops.parts[part]
-            first = self._layout.buffers.source(told.chunk)
-            self._place[part] = self._named(Slot(first.buffer, first.index + told.start))
-        return self._place[part]
+        return self._buffers.in_place(self._number, slot) if self._in_place else slot
 
     def _add(
-        self, role: str, lane: _Lane | None, move: Op | None, writes: Sequence[Slot] = ()
+        self, role: str, lane: Lane | None, move: Op | None, writes: Sequence[Slot] = ()
     ) -> None:
         """Add an errand to a thread block, and make others tell it what it must wait for."""
         number = self._numbers.setdefault((role, lane), len(self._blocks))
@@ -302,19 +262,19 @@ def lower_one_sided(problem: Problem, plan: Plan, options: Options | None = None
     ProblemError
         If a runtime does not know the collective, or a thread block gets too many operations.
     """
-    asked = options or Options()
+    request = options or Options()
     hops, buffers = cut(
-        problem, plan, pieces=asked.pieces, smallest=asked.smallest, largest=asked.largest
+        problem, plan, pieces=request.pieces, smallest=request.smallest, largest=request.largest
     )
-    in_place = asked.in_place and buffers.kind in IN_PLACE
-    layout = Layout(problem, hops, buffers, in_place, asked.ports)
+    in_place = request.in_place and buffers.kind in IN_PLACE
+    layout = Layout(problem, hops, buffers, in_place, request.ports)
     return PutProgram(
         name=lowering.program_name(problem),
         collective=buffers.kind,
-        ranks=_short_enough(layout, asked.operations),
+        ranks=_short_enough(layout, request.operations),
         in_place=in_place,
-        smallest=asked.smallest,
-        largest=asked.largest,
+        smallest=request.smallest,
+        largest=request.largest,
         root=buffers.root,
         notes=lowering.lost_notes(problem, hops),
     )
@@ -329,6 +289,7 @@ def _short_enough(layout: Layout, operations: int) -> tuple[PutRank, ...]:
         If it has more with one message to a connection.
     """
     messages = messages_of(layout.problem, layout.hops)
+    check_unnamed(messages, "a program of puts")
     most = operations
     while True:
         ranks = put_ranks(layout, messages, most=most)

@@ -42,8 +42,6 @@ One errand's data never touches another's without a wait between them, except in
 copies a rank's own, whose copies are apart.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field

@@ -17,6 +17,8 @@ from ccl.problem import Problem
 from ccl.topology import Topology, device
 from tests.ccl.clusters import MB, gpus, line, mesh, ring, ring_all_gather, star
 from tests.ccl.documents import solved
+from tests.ccl.judging import named, summed
+from tests.ccl.undirected import on_a_line
 
 
 def two(problem, first, second):
@@ -198,3 +200,26 @@ def test_results_are_compared_and_rows_are_plain():
         "first": None,
         "second": {"way": [], "epochs": [0], "start": 0.0, "end": 20.0, "share": 1.0},
     }
+
+
+def test_the_same_send_with_other_contributions_differs():
+    """g1 sends g2 its own and g0's, or what it holds without a name."""
+    problem = summed(mesh(3), range(3), [2])
+    sends = named(0, "g0", "g1", 0), named(1, "g0", "g2", 0), named(1, "g1", "g2", 1)
+    first = Schedule(sends, 20, 2)
+    other = replace(first, sends=(sends[0], named(1, "g1", "g2", 0, 1)))
+    plain = replace(other, sends=tuple(replace(send, terms=None) for send in other.sends))
+
+    found = two(problem, first, other)
+    assert kinds(found) == [(Kind.ONLY_FIRST, 0, "g0", "g2"), (Kind.TERMS, 0, "g1", "g2")]
+    assert "first: that of rank 1, second: those of ranks 0 and 1" in found.text()
+    assert "second: all that is added up" in two(problem, other, plain).text()
+    assert json.dumps(found.as_rows())
+
+
+def test_a_send_is_told_with_the_ranks_that_it_carries():
+    problem, plan = on_a_line()
+    described = report(problem, plan)
+    sentences = [described.sentence(i) for i in range(len(described.transfers))]
+    assert sentences[0].startswith("g0 sends sum 0 of rank 0 to g1")
+    assert any("sends sum 0 of ranks 0 and 1 to g2" in each for each in sentences)

@@ -209,6 +209,6 @@ def test_what_is_lost_is_told():
         "that 1 NIC is no switch",
         "names",
         "which devices share one of the",
-        "what links are made of and how",
         "limits of buffers, and what sw",
+        "what links are made of and how",
     ]

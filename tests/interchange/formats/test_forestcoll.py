@@ -17,7 +17,7 @@ from ccl.tree_embedding import steady_makespan
 from ccl.verify import verify
 from formulations import solve
 from gallery.nvidia import dgx_a100
-from gallery.random_graphs import random_graph
+from gallery.toys import random_graph
 from interchange.formats.format import Imported, NoOptions, Request
 from interchange.formats.synthesizers.forestcoll import READER, WRITER
 from tests.ccl.clusters import mesh, ring, ring_all_gather, star

@@ -175,7 +175,7 @@ def test_a_host_that_only_the_second_tells_is_taken():
 
 
 def test_a_problem_stays_where_nothing_is_added_and_is_told_where_something_is():
-    mesh = gallery.cube_mesh.dgx_1v()
+    mesh = gallery.nvidia.dgx_1v()
     posed = document(Problem(mesh, all_gather(8, 8 * MB)))
     tree = document(
         replace(

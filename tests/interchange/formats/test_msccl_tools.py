@@ -27,7 +27,7 @@ from ccl.simulate import simulate
 from ccl.topology import Link, SharedLimit, Topology, device, duplex
 from ccl.verify import verify
 from formulations import solve
-from gallery.cube_mesh import dgx_1v
+from gallery.nvidia import dgx_1v
 from interchange.formats.format import Imported, NoOptions, Question, Request, Written
 from interchange.formats.synthesizers.msccl_tools import READER, WRITER
 from interchange.formats.synthesizers.msccl_tools import cluster as files_cluster
@@ -41,6 +41,7 @@ from tests.ccl.clusters import (
     star,
     star_all_gather,
 )
+from tests.ccl.undirected import on_a_line
 from tests.interchange.formats.strategies import clusters, planned
 
 LINE = {"msccl_type": "topology", "name": "Line", "switches": [], "links": [[0, 0], [2, 0]]}
@@ -431,6 +432,9 @@ def test_a_plan_that_has_no_whole_chunks_leaves_the_topology():
     sends = (Send(0, 0, "g0", "g1"), Send(0, 1, "g0", "g1"))
     other = document(Problem(mesh(2), sizes), plan=Schedule(sends, 60.0, 1))
     assert any("different sizes" in each for each in made(other)[1].lost)
+    problem, plan = on_a_line()
+    named = made(document(problem, plan=plan))[1]
+    assert any("name the contributions that they carry" in each for each in named.lost)
 
 
 def test_gpus_that_are_not_joined_are_refused():

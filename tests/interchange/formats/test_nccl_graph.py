@@ -28,9 +28,9 @@ def channels(content: bytes | str, over: Topology | None, **told: str) -> Import
     return READER.read(data, Request(name="x.xml", topology=over, settings=told))
 
 
-def ways(found: Imported) -> dict[str, tuple[str, ...]]:
+def paths(found: Imported) -> dict[str, tuple[str, ...]]:
     assert found.overlay is not None
-    return dict(zip(found.overlay.labels, found.overlay.ways, strict=True))
+    return dict(zip(found.overlay.labels, found.overlay.paths, strict=True))
 
 
 def graph(inside: str, kind: int = 0, pattern: int | str = 4) -> str:
@@ -52,14 +52,14 @@ def test_a_cluster_must_be_open():
 
 def test_a_ring_without_ports_is_closed():
     """All four hops of 0, 3, 2, 1, 0 are NVLinks."""
-    found = ways(channels(CHANNELS, machine()))
+    found = paths(channels(CHANNELS, machine()))
 
     assert found["ring 1"] == ("gpu0", "gpu3", "gpu2", "gpu1", "gpu0")
 
 
 def test_a_ring_with_ports_enters_and_leaves_by_them():
     """Port 0 and GPU 0 share the PCIe switch; from GPU 3 the way to port 0x1 is over the CPUs."""
-    way = ways(channels(CHANNELS, machine()))["ring 0"]
+    way = paths(channels(CHANNELS, machine()))["ring 0"]
 
     assert way[:4] == ("nic0", "pcie1", "pcie0", "gpu0")
     assert way[4:7] == ("gpu1", "gpu2", "gpu3")
@@ -68,7 +68,7 @@ def test_a_ring_with_ports_enters_and_leaves_by_them():
 
 def test_the_second_gpu_of_a_split_tree_leads_downwards():
     """NVIDIA/nccl, src/graph/search.cc: a split tree is back at the port after its second GPU."""
-    found = ways(channels(CHANNELS, machine()))
+    found = paths(channels(CHANNELS, machine()))
 
     assert found["tree 0"] == ("nic0", "pcie1", "pcie0", "gpu1", "gpu0", "gpu3", "gpu2")
     assert found["tree 0, downwards"] == ("gpu0", "pcie0", "pcie1", "nic0")
@@ -91,7 +91,10 @@ def test_the_report_says_speeds_types_and_patterns_in_words():
 
 
 def test_one_graph_can_be_chosen():
-    assert set(ways(channels(CHANNELS, machine(), graph="tree"))) == {"tree 0", "tree 0, downwards"}
+    assert set(paths(channels(CHANNELS, machine(), graph="tree"))) == {
+        "tree 0",
+        "tree 0, downwards",
+    }
     assert channels(CHANNELS, machine(), graph="nvls").overlay is None
     with pytest.raises(FormatError, match=r"^x\.xml: it has no <graph> of collnet-chain"):
         channels(CHANNELS, machine(), graph="collnet-chain")
@@ -99,7 +102,7 @@ def test_one_graph_can_be_chosen():
 
 def test_between_gpus_of_a_switch_the_way_is_over_the_fastest():
     """Four NVSwitches and no PCIe are one hop away; the first of those with 5 NVLinks is taken."""
-    found = ways(channels(graph('<gpu dev="0"/><gpu dev="1"/>'), machine("nccl_hopper")))
+    found = paths(channels(graph('<gpu dev="0"/><gpu dev="1"/>'), machine("nccl_hopper")))
 
     assert found["ring 0"] == ("gpu0", "nvswitch0", "gpu1", "nvswitch0", "gpu0")
 
@@ -108,7 +111,7 @@ def test_nvls_leads_from_its_gpu_to_the_nvswitches():
     found = channels(graph('<gpu dev="1"/>', 3, 5), machine("nccl_hopper"))
 
     assert found.overlay is not None
-    assert found.overlay.ways == tuple(("gpu1", f"nvswitch{i}") for i in range(4))
+    assert found.overlay.paths == tuple(("gpu1", f"nvswitch{i}") for i in range(4))
 
 
 def test_numbers_are_of_the_host_that_is_named_or_of_the_rank():
@@ -116,23 +119,23 @@ def test_numbers_are_of_the_host_that_is_named_or_of_the_rank():
     cluster = machine("nccl_hopper", hosts="3")
     pair = '<gpu dev="0"/><gpu dev="1"/>'
 
-    assert ways(channels(graph(pair), cluster, host="h1"))["ring 0"][::2][:2] == ("gpu2", "gpu3")
+    assert paths(channels(graph(pair), cluster, host="h1"))["ring 0"][::2][:2] == ("gpu2", "gpu3")
     byte = graph(f'<gpu dev="{2 << 56:#x}"/><gpu dev="{(2 << 56) + 1:#x}"/>')
-    assert ways(channels(byte, cluster))["ring 0"][::2][:2] == ("gpu4", "gpu5")
+    assert paths(channels(byte, cluster))["ring 0"][::2][:2] == ("gpu4", "gpu5")
     ranked = graph('<gpu dev="0" rank="5"/><gpu dev="1" rank="4"/>')
-    assert ways(channels(ranked, cluster))["ring 0"][::2][:2] == ("gpu5", "gpu4")
+    assert paths(channels(ranked, cluster))["ring 0"][::2][:2] == ("gpu5", "gpu4")
 
 
 def test_a_cluster_without_ports_leaves_them_out_and_says_so():
     found = channels(graph('<net dev="0"/><gpu dev="0"/><gpu dev="1"/><net dev="1"/>'), _pair())
 
-    assert ways(found)["ring 0"] == ("a", "b")
+    assert paths(found)["ring 0"] == ("a", "b")
     assert found.report.left_out == ("2 network ports that the cluster does not have",)
 
 
 def test_a_gpu_relays_only_where_nothing_else_leads():
     """GPU 0 and 7 of the hybrid cube mesh both have NVLinks to 3 and 4, 0 two of them to 4."""
-    found = ways(channels(graph('<gpu dev="0"/><gpu dev="7"/>'), open_cluster("dgx-1v")))
+    found = paths(channels(graph('<gpu dev="0"/><gpu dev="7"/>'), open_cluster("dgx-1v")))
 
     assert found["ring 0"] == ("g0", "g4", "g7", "g4", "g0")
 

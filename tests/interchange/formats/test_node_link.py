@@ -133,7 +133,7 @@ def test_a_weight_is_asked_for():
     assert links(read(weighted, bandwidth="50")) == {("a", "b"): (50.0, 0.0)}
     with pytest.raises(FormatError, match="edge a->b has no bandwidth"):
         read(weighted, weight="ignored")
-    with pytest.raises(FormatError, match="choose bandwidth or ignored"):
+    with pytest.raises(FormatError, match="may be bandwidth, ignored"):
         read(weighted, weight="x")
 
 

@@ -55,7 +55,7 @@ def ways(made):
 def test_the_hybrid_cube_mesh_is_that_of_the_gallery():
     """DGX-1V: every NVLink 2 is 25 GB/s in the data sheet and 20 in NCCL's plans."""
     for bandwidths, planned in (("spec", False), ("planned", True)):
-        mesh = gallery.cube_mesh.dgx_1v(planned=planned)
+        mesh = gallery.nvidia.dgx_1v(planned=planned)
         cells = {
             (link.src.upper().replace("G", "GPU"), link.dst.upper().replace("G", "GPU")): (
                 f"NV{link.count}"

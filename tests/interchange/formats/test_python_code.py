@@ -27,6 +27,7 @@ from interchange.formats.own.python_code import PythonOptions, known, python_cod
 from tests.ccl.clusters import mesh, ring, ring_all_gather
 from tests.ccl.documents import problems as any_problems
 from tests.ccl.documents import topologies as any_topologies
+from tests.ccl.undirected import on_a_line
 from tests.interchange.formats.strategies import drawings, planned, solvings
 
 WRITE = module.write
@@ -82,6 +83,14 @@ def test_a_schedule_is_made_again_and_verified(content):
 
     assert made["plan"] == content.plan
     assert made["problem"] == content.problem
+
+
+def test_terms_are_made_again():
+    problem, plan = on_a_line()
+    content = document(problem, plan=plan)
+
+    assert run(content)["plan"] == plan
+    assert "terms=frozenset([0, 1])" in python_code(content)
 
 
 @pytest.mark.parametrize("formulation", ["orbit-trees", "forestcoll"])

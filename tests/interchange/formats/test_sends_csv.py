@@ -13,6 +13,7 @@ from ccl.serialization.conditions import document
 from interchange.formats.catalogue import writer
 from interchange.formats.format import NoOptions
 from tests.ccl.clusters import mesh, ring, ring_all_gather
+from tests.ccl.undirected import on_a_line
 from tests.interchange.formats.strategies import planned
 
 WRITE = writer("sends-csv").write
@@ -107,3 +108,12 @@ def test_a_schedule_that_breaks_a_rule_is_not_written():
 
     with pytest.raises(ScheduleError):
         WRITE(document(problem, plan=short), NoOptions())
+
+
+def test_terms_are_a_column_where_there_are_any():
+    problem, plan = on_a_line()
+    found = rows(document(problem, plan=plan))
+
+    assert [listed(each["terms"]) for each in found] == [
+        [str(rank) for rank in sorted(send.terms)] for send in plan.sends
+    ]

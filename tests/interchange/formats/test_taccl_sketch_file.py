@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ccl.errors import FormatError, ProblemError
 from ccl.serialization.sketches import Sketch, sketch_to_json
-from gallery.cube_mesh import ndv2
+from gallery.nvidia import ndv2
 from interchange.formats.catalogue import read_content, reader, readers
 from interchange.formats.format import Imported, Request
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from ccl.errors import FormatError, ProblemError
 from ccl.topology import Link
-from gallery.cube_mesh import ndv2
-from gallery.nvidia import dgx_2_te_ccl
+from gallery.nvidia import dgx_2_te_ccl, ndv2
 from interchange.formats.format import Imported, Question, Request
 from interchange.formats.synthesizers.taccl import READER
 

@@ -12,8 +12,7 @@ from ccl.errors import FormatError, ProblemError
 from ccl.problem import Problem
 from ccl.serialization.conditions import document
 from gallery.amd import amd_te_ccl
-from gallery.cube_mesh import dgx_1v, ndv2
-from gallery.nvidia import dgx_2_te_ccl
+from gallery.nvidia import dgx_1v, dgx_2_te_ccl, ndv2
 from gallery.toys import mesh, ring
 from interchange.formats.format import Request
 from interchange.formats.synthesizers.te_ccl.demand import Named, as_released, cluster

@@ -10,7 +10,7 @@ from ccl.errors import FormatError
 from ccl.simulate import simulate
 from ccl.topology import Topology, device, duplex
 from ccl.verify import verify
-from gallery.cube_mesh import ndv2
+from gallery.nvidia import ndv2
 from interchange.formats.format import Question, Request
 from interchange.formats.synthesizers.te_ccl.schedule import READER
 from tests.interchange.formats.te_ccl import (

@@ -93,10 +93,12 @@ def _do(program, rank, block, step, *, memory, queues, at) -> bool:
         here.update(zip(cells(step.dst), came, strict=True))
     elif step.operation == "cpy":
         here.update({d: here[s] for s, d in zip(cells(step.src), cells(step.dst), strict=True)})
-    elif step.operation == "rrc":
-        for src, dst, more in zip(cells(step.src), cells(step.dst), came, strict=True):
-            assert not here[src] & more, "added twice"
-            here[dst] = here[src] | more
+    elif step.operation in ("re", "rrc"):
+        more = came if came is not None else [here[cell] for cell in cells(step.src)]
+        held = cells(step.dst if came is None else step.src)
+        for one, dst, other in zip(held, cells(step.dst), more, strict=True):
+            assert not here[one] & other, "added twice"
+            here[dst] = here[one] | other
     else:
         assert step.operation == "nop", step.operation
     return True

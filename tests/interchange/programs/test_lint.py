@@ -14,11 +14,11 @@ OWN = Step("cpy", Slot("input", 0), Slot("output", 0))
 
 
 def severe(program: Program, executor: str = "msccl") -> list[str]:
-    return [each.text for each in lint(program, executor) if each.severe]
+    return [each.sentence for each in lint(program, executor) if each.severe]
 
 
 def mild(program: Program, executor: str = "msccl") -> list[str]:
-    return [each.text for each in lint(program, executor) if not each.severe]
+    return [each.sentence for each in lint(program, executor) if not each.severe]
 
 
 def alone(*blocks: ThreadBlock, scratch: int = 0) -> Program:
@@ -87,26 +87,26 @@ def test_thread_blocks_of_a_channel():
 @pytest.mark.parametrize(
     ("step", "told"),
     [
-        (Step("cpy", Slot("input", 0), Slot("output", 1)), "uses the chunks 1 to 1 of the output"),
-        (Step("cpy", Slot("input", 0), Slot("scratch", 0)), "of the scratch and there are 0"),
-        (Step("cpy", Slot("input", 0), Slot("output", 0), 2), "uses the chunks 0 to 1"),
+        (Step("cpy", Slot("input", 0), Slot("output", 1)), "uses output 1; rank 0 has 1 chunk"),
+        (Step("cpy", Slot("input", 0), Slot("scratch", 0)), "uses scratch 0; rank 0 has 0 chunks"),
+        (Step("cpy", Slot("input", 0), Slot("output", 0), 2), "input 0 to 1; rank 0 has 1 chunk"),
         (Step("cpy", Slot("input", 0), Slot("output", 0), 72), "moves 72 chunks; executors take 1"),
-        (Step("cpy", Slot("input", 0), Slot("output", 0), 0), "moves 0 chunks"),
+        (Step("cpy", Slot("input", 0), Slot("output", 0), 0), "is cpy of 0 chunks; give 1 or more"),
         (Step("cpy", Slot("input", 0)), "has no destination"),
         (Step("cpy", None, Slot("output", 0)), "has no source"),
-        (Step("s", Slot("input", 0)), "nobody to send to"),
-        (Step("r", None, Slot("output", 0)), "nobody to receive from"),
-        (replace(OWN, after=(1, 0)), "waits for step 0 of thread block 1, which is not there"),
+        (Step("s", Slot("input", 0)), "its thread block sends to nobody"),
+        (Step("r", None, Slot("output", 0)), "its thread block receives from nobody"),
+        (replace(OWN, after=(1, 0)), "waits for thread block 1, step 0, which is not there"),
         (replace(OWN, after=(0, 0)), "its own and no earlier"),
         (replace(OWN, after=(-1, 0)), "which is not there"),
     ],
 )
 def test_a_step_by_itself(step, told):
-    complaint = next(each for each in lint(alone(local(step))) if told in each.text)
+    complaint = next(each for each in lint(alone(local(step))) if told in each.sentence)
 
     assert complaint.severe
     assert (complaint.rank, complaint.block, complaint.step) == (0, 0, 0)
-    assert complaint.text.startswith("rank 0, thread block 0, step 0")
+    assert complaint.sentence.startswith("rank 0, thread block 0, step 0")
 
 
 def test_offsets_have_sixteen_bits():
@@ -144,7 +144,7 @@ def test_reductions_that_are_fused():
     adds = [Step("re", Slot("scratch", i), Slot("output", 0)) for i in range(17)]
 
     def told(*steps: Step) -> list[str]:
-        return [each.text for each in lint(alone(local(*steps), local(OWN), scratch=18))]
+        return [each.sentence for each in lint(alone(local(*steps), local(OWN), scratch=18))]
 
     assert told(*adds[:16]) == []
     assert "is the 17th in a row into one chunk and executors take 16" in told(*adds)[0]
@@ -168,10 +168,13 @@ def test_sends_and_receives_of_a_connection():
     ring, own = program.ranks[0].blocks
     without = replace(program.ranks[0], blocks=(replace(ring, steps=ring.steps[1:]), own))
     (told,) = severe(replace(program, ranks=(without, program.ranks[1])))
-    assert told.startswith("from rank 0 to rank 1 on channel 0 there are 0 sends and 1 receives")
+    assert told == (
+        "rank 1, thread block 0, step 1 receives message 1 from rank 0 to rank 1 over channel 0, "
+        "and nobody sends it"
+    )
     twice = replace(program.ranks[0], blocks=(ring, own, replace(ring, receive=-1)))
     assert any(
-        "from rank 0 to rank 1 on channel 0 2 thread blocks send" in each
+        "sends from rank 0 to rank 1 over channel 0, and so does rank 0, thread block 0" in each
         for each in severe(replace(program, ranks=(twice, program.ranks[1])))
     )
     wide = gathered(2, 2)
@@ -179,15 +182,18 @@ def test_sends_and_receives_of_a_connection():
     narrow = replace(wide.ranks[0].blocks[0], steps=steps)
     short = replace(wide.ranks[0], blocks=(narrow, wide.ranks[0].blocks[1]))
     (told,) = severe(replace(wide, ranks=(short, wide.ranks[1])))
-    assert "from rank 0 to rank 1 on channel 0 send 0 has 1 chunks and is received as 2" in told
+    assert told == (
+        "rank 1, thread block 0, step 1 receives 2 chunks in message 1 from rank 0 to rank 1 over "
+        "channel 0, and rank 0, thread block 0, step 0 sends 1 chunk"
+    )
 
 
 def test_nobody_sends_to_itself():
     block = ThreadBlock(0, 3, 0, (Step("s", Slot("input", 0)),))
     told = severe(alone(block))
 
-    assert any("sends to itself" in each for each in told)
-    assert any("receives from rank 3, which is not there" in each for each in told)
+    assert any("sends to rank 0; that is itself" in each for each in told)
+    assert any("receives from rank 3; others go from 0 to 0" in each for each in told)
 
 
 @pytest.mark.parametrize(
@@ -201,7 +207,7 @@ def test_nobody_sends_to_itself():
         ({"collective": "gather"}, "msccl", "microsoft/msccl knows no gather"),
         ({"in_place": False, "out_of_place": False}, "msccl", "neither for calls in place nor"),
         ({"chunks_per_loop": 0}, "msccl", "it has 0 chunks per loop"),
-        ({"chunks_per_loop": 4}, "msccl", "4 chunks per loop are no whole number for each of 3"),
+        ({"chunks_per_loop": 4}, "msccl", "all-gather over 3 ranks has 4 chunks a loop"),
         ({"chunks_per_loop": 6}, "msccl", "has i_chunks 1 and 6 chunks per loop of a all-gather"),
     ],
 )
@@ -242,5 +248,5 @@ def test_many_alike_are_counted():
 def test_any_program_is_looked_over(program):
     for executor in EXECUTORS:
         for complaint in lint(program, executor):
-            assert complaint.text
-            assert "\n" not in complaint.text
+            assert complaint.sentence
+            assert "\n" not in complaint.sentence

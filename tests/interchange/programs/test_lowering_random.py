@@ -164,7 +164,7 @@ def check(program: Program, options: Options, *, number: int) -> None:
     most = max(len(each.blocks) for each in program.ranks)
     assert (most > options.blocks) == any("limit of" in note for note in program.notes)
     for executor in EXECUTORS:
-        severe = [each.text for each in lint(program, executor) if each.severe]
+        severe = [each.sentence for each in lint(program, executor) if each.severe]
         if program.collective not in UNKNOWN and options.steps >= LONG:
             assert severe == []
         assert program_from_xml(program_to_xml(program, executor).encode()) == program

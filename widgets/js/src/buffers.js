@@ -82,27 +82,34 @@ function copied(scene, reduced) {
     });
 }
 
-/** Arrivals of chunks that are added up: who contributed travels along. @returns {Arrival[]} */
+/**
+ * Arrivals of chunks that are added up: who contributed travels along; of a send that names its terms
+ * these do, else all that is at its source. @returns {Arrival[]}
+ */
 function added(scene, reduced) {
   if (!reduced.size) return [];
+  const ranks = scene.topology.devices.filter((d) => d.kind === "gpu").map((d) => d.name);
+  const named = (scene.terms ?? []).map((each) => new Set(each.ranks.map((rank) => ranks[rank])));
   const givers = contributors(scene);
   const inside = new Map();
   for (const chunk of reduced) {
     for (const device of givers[chunk]) inside.set(`${chunk} ${device}`, new Set([device]));
   }
-  const moves = scene.transfers.filter(([chunk]) => reduced.has(chunk));
+  const moves = scene.transfers
+    .map(([chunk, src, dst, start, end], i) => ({ chunk, src, dst, start, end, terms: named[scene.carried?.[i]] }))
+    .filter(({ chunk }) => reduced.has(chunk));
   const tolerance = scene.epoch_duration * 1e-6;
   const events = moves.flatMap((move, i) => [
-    { time: move[3] + tolerance, i, leaves: true },
-    { time: move[4], i, leaves: false },
+    { time: move.start + tolerance, i, leaves: true },
+    { time: move.end, i, leaves: false },
   ]);
   const carried = new Map();
   /** @type {Arrival[]} */
   const arrivals = [];
   for (const { time, i, leaves } of events.sort((a, b) => a.time - b.time)) {
-    const [chunk, src, device] = moves[i];
+    const { chunk, src, dst: device, terms } = moves[i];
     if (leaves) {
-      carried.set(i, new Set(inside.get(`${chunk} ${src}`)));
+      carried.set(i, terms ?? new Set(inside.get(`${chunk} ${src}`)));
       continue;
     }
     const key = `${chunk} ${device}`;

@@ -65,6 +65,8 @@
  * @property {number} epochs
  * @property {string[]} sentences what happens in each epoch, a line per sentence
  * @property {string} title
+ * @property {{ranks: number[], label: string}[]} [terms] sets of ranks whose contributions to a sum are sent
+ * @property {number[]} [carried] which of these each transfer carries, or -1; none where no send names them
  * @property {Details | null} [details] why each transfer started when it did
  * @property {{series: string, number: number}} [take] which solve it is of, and its which schedule
  *

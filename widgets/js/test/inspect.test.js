@@ -48,6 +48,12 @@ test("a send knows its planned epoch and for how long what it carries had waited
   assert.deepEqual([planned, columns, sends.map(({ column }) => column)], [true, 4, [0, 1, 3]]);
 });
 
+test("a send of a sum is told with the ranks whose contributions it carries", () => {
+  const plan = planOf({ terms: [{ ranks: [0, 1], label: "ranks 0 and 1" }], carried: [-1, 0, -1] });
+  assert.match(sentence(plan, plan.sends[1]), /^chunk 1 of a of ranks 0 and 1 waits/);
+  assert.match(sentence(plan, plan.sends[0]), /^chunk 0 of a leaves/);
+});
+
 test("a column has begun when a send of it or of a later one has", () => {
   const plan = planOf();
   assert.deepEqual([...plan.columnStarts], [0, 8, 10, 10]);

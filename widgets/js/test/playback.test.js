@@ -77,6 +77,20 @@ test("of a sum it shows the share of contributions, and who contributed travels 
   assert.deepEqual([level(10, "b"), level(20, "b"), level(20, "c"), level(20, "a")], [2, 2, 3, 1]);
 });
 
+test("a send that names its terms brings these alone, though its source has more", () => {
+  const scene = chain({
+    chunks: [{ origin: 0, label: "sum 0", size: 80_000, reduced: true }],
+    holds: { a: [0], b: [0], c: [0] },
+    transfers: [[0, "a", "b", 0, 10, 1], [0, "b", "c", 12, 22, 1], [0, "b", "c", 22, 32, 1]],
+    terms: [{ ranks: [1], label: "rank 1" }, { ranks: [0], label: "rank 0" }],
+    carried: [-1, 0, 1],
+    makespan: 32,
+  });
+  const buffers = new Buffers(scene);
+  const levels = [0, 22, 32].map((time) => Math.round(buffers.seek(time).get("c")[0] * 3));
+  assert.deepEqual(levels, [1, 2, 3]);
+});
+
 test("the clock plays as fast as told and stops at the end", () => {
   const clock = new Clock(20, 8, 2);
   clock.toggle();

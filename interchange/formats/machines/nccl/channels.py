@@ -10,9 +10,6 @@ What a channel joins is drawn along the shortest way over the cluster: fewest li
 through GPUs only as a last resort.
 """
 
-from __future__ import annotations
-
-import heapq
 import itertools
 from collections import Counter
 
@@ -32,7 +29,16 @@ class Routes:
     """Finds paths, each once."""
 
     def __init__(self, topology: Topology) -> None:
+        import networkx  # noqa: PLC0415  heavy, and only who draws channels needs it
+
         self.topology = topology
+        self.graph: networkx.DiGraph[str] = networkx.DiGraph()
+        self.graph.add_nodes_from(topology.index)
+        # All betas together are less than a link, so that fewest links come first.
+        slowest = 1e-9 + sum(link.beta for link in topology.links)
+        self.graph.add_weighted_edges_from(
+            (*link.ends, 1 + link.beta / slowest) for link in topology.links
+        )
         self.known: dict[tuple[str, str], Route | None] = {}
 
     def between(self, src: str, dst: str) -> Route | None:
@@ -54,31 +60,17 @@ class Routes:
         return tuple(found)
 
     def _shortest(self, src: str, dst: str, *through: str) -> Route | None:
-        """Return the shortest way through devices of some kinds, by Dijkstra's method."""
-        if src == dst:
-            return (src,)
-        before: dict[str, str] = {}
-        open_ones: list[tuple[int, float, str, str]] = [(0, 0.0, src, "")]
-        while open_ones:
-            hops, beta, name, last = heapq.heappop(open_ones)
-            if name in before:
-                continue
-            before[name] = last
-            if name == dst:
-                return _traced(before, dst)
-            if name != src and self.topology.device(name).kind not in through:
-                continue
-            for link in self.topology.links_out[name]:
-                if link.dst not in before:
-                    heapq.heappush(open_ones, (hops + 1, beta + link.beta, link.dst, name))
-        return None
+        """Return the shortest way through devices of some kinds: of fewest links, the fastest."""
+        import networkx  # noqa: PLC0415  heavy, and only who draws channels needs it
 
-
-def _traced(before: dict[str, str], dst: str) -> Route:
-    way = [dst]
-    while before[way[-1]]:
-        way.append(before[way[-1]])
-    return tuple(reversed(way))
+        device, ends = self.topology.device, (src, dst)
+        kept = networkx.subgraph_view(
+            self.graph, filter_node=lambda name: name in ends or device(name).kind in through
+        )
+        try:
+            return tuple(networkx.shortest_path(kept, src, dst, weight="weight"))
+        except networkx.NetworkXNoPath:
+            return None
 
 
 MOST_ELEMENTS = 200_000
@@ -120,7 +112,7 @@ def recognises(content: bytes) -> bool:
     return begins_with(content, "graphs")
 
 
-def read(content: bytes, asked: Request) -> Imported:
+def read(content: bytes, request: Request) -> Imported:
     """Read channels over the topology that is open.
 
     Raises
@@ -128,8 +120,8 @@ def read(content: bytes, asked: Request) -> Imported:
     FormatError
         If no topology is open, it is not XML of this form, or it names a GPU that is not there.
     """
-    wanted = choice(asked, "graph", (*KINDS.values(), "all"), "all")
-    if asked.topology is None:
+    wanted = choice(request, "graph", (*KINDS.values(), "all"), "all")
+    if request.topology is None:
         raise FormatError(
             "it holds channels over a cluster and no cluster; open the cluster "
             "first, such as from NCCL's topology file"
@@ -139,13 +131,13 @@ def read(content: bytes, asked: Request) -> Imported:
         raise FormatError(
             f"line {root.line}: it begins with <{root.tag}>; a file of channels with <graphs>"
         )
-    reading = _Reading(asked.topology, asked.settings.get("host", "").strip())
+    reading = _Reading(request.topology, request.settings.get("host", "").strip())
     graphs = [each for each in root.each("graph") if wanted in ("all", _kind(each))]
     if not graphs:
         raise FormatError(f"it has no <graph>{'' if wanted == 'all' else f' of {wanted}'}")
     for graph in graphs:
         reading.graph(graph)
-    return Imported(document(asked.topology), reading.report(), overlay=reading.overlay())
+    return Imported(document(request.topology), reading.report(), overlay=reading.overlay())
 
 
 def _kind(graph: Element) -> str:

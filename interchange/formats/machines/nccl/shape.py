@@ -4,8 +4,6 @@ NCCL wants every GPU and NIC in a PCIe tree below a CPU. Where the drawing has s
 kept; where it has none, places are invented: a CPU, and a bridge for a GPU beside its NICs.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field

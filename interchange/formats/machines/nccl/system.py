@@ -9,8 +9,6 @@ PCI address is one, unless told to merge them.
 Source of the format: NVIDIA/nccl, src/graph/xml.cc and topo.cc; ROCm/rccl for ``version="2"``.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -23,19 +21,7 @@ from ccl.topology import Declared, Device, DeviceKind, Interchange, Link, Topolo
 from interchange.formats.fields import choice, whole
 from interchange.formats.format import Imported, Reader, Report, Request
 from interchange.formats.machines._pcie_tree import DIRECT_ALPHA, HOP_ALPHA
-from interchange.formats.machines.nccl.parts import (
-    LOCAL,
-    NVLINKS,
-    UNSAID_NIC,
-    XGMIS,
-    Bond,
-    Part,
-    Parts,
-    Role,
-    Wire,
-    read_parts,
-    without_comments,
-)
+from interchange.formats.machines.nccl import parts as nccl
 from interchange.formats.xml import begins_with, parse_xml
 
 Network = Literal["flat", "rails"]
@@ -52,14 +38,14 @@ MOST_CPU_LINKS = 100_000
 FOUND = 5000
 """Devices below which all symmetries are looked for, of which those of hosts are only a part."""
 
-_KINDS: dict[Role, DeviceKind] = {
+_KINDS: dict[nccl.Role, DeviceKind] = {
     "gpu": "gpu",
     "nvswitch": "switch",
     "cpu": "switch",
     "pcie": "switch",
     "nic": "nic",
 }
-_ROLES: tuple[Role, ...] = ("gpu", "nvswitch", "cpu", "pcie", "nic")
+_ROLES: tuple[nccl.Role, ...] = ("gpu", "nvswitch", "cpu", "pcie", "nic")
 
 
 @dataclass(frozen=True)
@@ -85,15 +71,15 @@ class Built:
     """
 
     topology: Topology
-    found: dict[Role, int]
+    found: dict[nccl.Role, int]
     chains: int
     idle: int
     one_way: int
-    cpu_wires: tuple[Wire, ...]
+    cpu_wires: tuple[nccl.Wire, ...]
     copies: int
 
 
-def build(parts: Parts, *, copies: int, network: Network) -> Built:
+def build(parts: nccl.Parts, *, copies: int, network: Network) -> Built:
     """Make the cluster of `copies` times the hosts of a file.
 
     Raises
@@ -109,7 +95,7 @@ def build(parts: Parts, *, copies: int, network: Network) -> Built:
     if copies * len(parts.hosts) > 1:
         more_devices, more_links = builder.network(network)
         devices, links = [*devices, *more_devices], [*links, *more_links]
-    found: dict[Role, int] = {role: len(builder.numbers[role]) for role in _ROLES}
+    found: dict[nccl.Role, int] = {role: len(builder.numbers[role]) for role in _ROLES}
     gpus = found["gpu"] * copies
     title = f"NCCL system of {gpus} GPU{'s' * (gpus > 1)}"
     declared = builder.declared()
@@ -127,7 +113,7 @@ def build(parts: Parts, *, copies: int, network: Network) -> Built:
 class _Builder:
     """Names of one host's parts carry over to the copies, whose numbers go on."""
 
-    def __init__(self, parts: Parts, copies: int) -> None:
+    def __init__(self, parts: nccl.Parts, copies: int) -> None:
         self.listed = [replace(part) for part in parts.listed]
         self.bonds = list(parts.bonds)
         self.hosts = len(parts.hosts)
@@ -138,7 +124,7 @@ class _Builder:
         self.idle = sum(not self.alive[i] for i in cpus)
         self.cpu_wires = self._join_cpus([i for i in cpus if self.alive[i]])
         self.numbers = self._numbers()
-        self.bases: dict[int, tuple[Role, int]] = {
+        self.bases: dict[int, tuple[nccl.Role, int]] = {
             part: (role, place) for role in _ROLES for place, part in enumerate(self.numbers[role])
         }
 
@@ -193,8 +179,8 @@ class _Builder:
             chains += 1
         return chains
 
-    def _join_cpus(self, cpus: list[int]) -> tuple[Wire, ...]:
-        wires: dict[Wire, None] = {}
+    def _join_cpus(self, cpus: list[int]) -> tuple[nccl.Wire, ...]:
+        wires: dict[nccl.Wire, None] = {}
         by_host: dict[int, list[int]] = {}
         for number in cpus:
             by_host.setdefault(self.listed[number].host, []).append(number)
@@ -206,12 +192,12 @@ class _Builder:
             cpu = self.listed[first].cpu
             if first != second and cpu is not None:
                 wires[cpu.wire] = None
-                self.bonds.append(Bond(first, second, cpu.wire))
+                self.bonds.append(nccl.Bond(first, second, cpu.wire))
         return tuple(wires)
 
-    def _numbers(self) -> dict[Role, list[int]]:
+    def _numbers(self) -> dict[nccl.Role, list[int]]:
         """Return the parts of each role in the order of their names."""
-        found: dict[Role, list[int]] = {role: [] for role in _ROLES}
+        found: dict[nccl.Role, list[int]] = {role: [] for role in _ROLES}
         for number, part in enumerate(self.listed):
             if self.alive[number]:
                 found[part.role].append(number)
@@ -224,7 +210,7 @@ class _Builder:
         role, place = self.bases[number]
         return f"{role}{place + copy * len(self.numbers[role])}"
 
-    def host(self, part: Part, copy: int) -> str | None:
+    def host(self, part: nccl.Part, copy: int) -> str | None:
         """Return the host of a part in a copy; a fabric of several hosts has none."""
         return None if part.host < 0 else f"h{part.host + copy * self.hosts}"
 
@@ -254,7 +240,7 @@ class _Builder:
             for src, dst, wire in ends
         ]
 
-    def _ends(self) -> Iterator[tuple[int, int, Wire]]:
+    def _ends(self) -> Iterator[tuple[int, int, nccl.Wire]]:
         bound = {(bond.src, bond.dst) for bond in self.bonds}
         for bond in self.bonds:
             yield bond.src, bond.dst, bond.wire
@@ -284,7 +270,7 @@ class _Builder:
                     "hosts out"
                 )
             return [], []
-        rails: list[list[tuple[str, Part]]] = [[]]
+        rails: list[list[tuple[str, nccl.Part]]] = [[]]
         places: Counter[int] = Counter()
         for number in self.numbers["nic"]:
             part = self.listed[number]
@@ -325,7 +311,7 @@ class _Builder:
         return (Interchange(tuple(blocks)),)
 
 
-def _narrower(first: Wire | None, second: Wire | None) -> Wire | None:
+def _narrower(first: nccl.Wire | None, second: nccl.Wire | None) -> nccl.Wire | None:
     if first is None or second is None:
         return first or second
     return first if first.bandwidth <= second.bandwidth else second
@@ -333,7 +319,7 @@ def _narrower(first: Wire | None, second: Wire | None) -> Wire | None:
 
 MOST_ELEMENTS = 200_000
 
-_GPU_MEDIA = {each.medium for each in (*NVLINKS, *XGMIS)}
+_GPU_MEDIA = {each.medium for each in (*nccl.NVLINKS, *nccl.XGMIS)}
 
 SETTINGS = {
     "bandwidths": (
@@ -350,7 +336,7 @@ def recognises(content: bytes) -> bool:
     return begins_with(content, "system")
 
 
-def read(content: bytes, asked: Request) -> Imported:
+def read(content: bytes, request: Request) -> Imported:
     """Read a system topology.
 
     Raises
@@ -360,22 +346,22 @@ def read(content: bytes, asked: Request) -> Imported:
     ProblemError
         If it is no topology.
     """
-    planned = choice(asked, "bandwidths", ("planned", "spec"), "planned")
-    switches = choice(asked, "switches", ("each", "merged"), "each")
-    network = choice(asked, "network", ("flat", "rails"), "flat")
-    hosts = whole(asked, "hosts", 1, most=MOST_GPUS)
-    root = parse_xml(without_comments(content), most_elements=MOST_ELEMENTS)
+    planned = choice(request, "bandwidths", ("planned", "spec"), "planned")
+    switches = choice(request, "switches", ("each", "merged"), "each")
+    network = choice(request, "network", ("flat", "rails"), "flat")
+    hosts = whole(request, "hosts", 1, most=MOST_GPUS)
+    root = parse_xml(nccl.without_comments(content), most_elements=MOST_ELEMENTS)
     if root.tag != "system":
         raise FormatError(
             f"line {root.line}: it begins with <{root.tag}>; a system topology with <system>"
         )
-    parts = read_parts(root, planned=planned == "planned", merged=switches == "merged")
+    parts = nccl.read_parts(root, planned=planned == "planned", merged=switches == "merged")
     built = build(parts, copies=hosts, network="rails" if network == "rails" else "flat")
     report = _report(parts, built, planned=planned == "planned", merged=switches == "merged")
     return Imported(document(built.topology), report)
 
 
-def _report(parts: Parts, built: Built, *, planned: bool, merged: bool) -> Report:
+def _report(parts: nccl.Parts, built: Built, *, planned: bool, merged: bool) -> Report:
     return Report(
         tuple(_taken(parts, built)),
         tuple(_assumed(parts, built, planned=planned, merged=merged)),
@@ -383,10 +369,10 @@ def _report(parts: Parts, built: Built, *, planned: bool, merged: bool) -> Repor
     )
 
 
-def _taken(parts: Parts, built: Built) -> list[str]:
+def _taken(parts: nccl.Parts, built: Built) -> list[str]:
     found = built.found
     words = [count(found["gpu"], "GPU"), count(found["cpu"], "CPU")]
-    many: tuple[tuple[Role, str, str], ...] = (
+    many: tuple[tuple[nccl.Role, str, str], ...] = (
         ("pcie", "PCIe switch", "PCIe switches"),
         ("nvswitch", "NVSwitch", "NVSwitches"),
     )
@@ -416,10 +402,16 @@ def _bare(built: Built) -> list[str]:
     return [name for name in cluster.ranks if name not in fast] if fast else []
 
 
-def _assumed(parts: Parts, built: Built, *, planned: bool, merged: bool) -> list[str]:
+_RATES = {
+    "planned": ("as NCCL plans", "spec for data sheets"),
+    "spec": ("as data sheets say", "planned for NCCL's"),
+}
+"""By setting: what bandwidths are, and what the other setting gives."""
+
+
+def _assumed(parts: nccl.Parts, built: Built, *, planned: bool, merged: bool) -> list[str]:
     seen = parts.seen
-    by = "as NCCL plans" if planned else "as data sheets say"
-    other = "spec for data sheets" if planned else "planned for NCCL's"
+    by, other = _RATES["planned" if planned else "spec"]
     told = [f"GB/s one way, {by} (bandwidths={other}): {', '.join(_rates(built))}"]
     if built.cpu_wires:
         words = (f"{wire.medium} {wire.bandwidth:g}" for wire in built.cpu_wires)
@@ -439,13 +431,19 @@ def _assumed(parts: Parts, built: Built, *, planned: bool, merged: bool) -> list
     unsaid = (
         ("implied GPUs", "GPU", "of which only the PCI class is said"),
         ("implied NICs", "NIC", "of which only the PCI class is said, as fast as their PCIe"),
-        ("NICs of unknown speed", "NIC", f"without a speed: {UNSAID_NIC * 8:g} Gb/s as NCCL takes"),
+        (
+            "NICs of unknown speed",
+            "NIC",
+            f"without a speed: {nccl.UNSAID_NIC * 8:g} Gb/s as NCCL takes",
+        ),
         ("PCI devices of unknown speed", "PCI device", "without a speed: 8 GT/s as NCCL takes"),
         ("GPUs of unknown architecture", "list", "of NVLinks without sm: as of sm 80"),
     )
     told += [f"{count(seen[key], what)} {said}" for key, what, said in unsaid if seen[key]]
-    if any(part.wire and part.wire.bandwidth == LOCAL for part in parts.listed):
-        told.append(f"GPUs of one card are joined at {LOCAL:g} GB/s, by which NCCL means no limit")
+    if any(part.wire and part.wire.bandwidth == nccl.LOCAL for part in parts.listed):
+        told.append(
+            f"GPUs of one card are joined at {nccl.LOCAL:g} GB/s, by which NCCL means no limit"
+        )
     if built.found["gpu"] > 1 and not any(bond.wire.medium in _GPU_MEDIA for bond in parts.bonds):
         told.append("no NVLinks, which NCCL looks for on the machine when a file has none")
     if built.one_way:
@@ -465,7 +463,7 @@ def _rates(built: Built) -> list[str]:
     return sorted(rates)[:8]
 
 
-def _left_out(parts: Parts, built: Built) -> list[str]:
+def _left_out(parts: nccl.Parts, built: Built) -> list[str]:
     seen = parts.seen
     told = [f"PCI addresses and identifiers, affinity of {count(built.found['cpu'], 'CPU')}"]
     if built.chains:

@@ -6,8 +6,6 @@ the two clusters are compared.
 In what two clusters differ, in sentences, where devices of one are known in the other.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -15,27 +13,10 @@ from dataclasses import dataclass, replace
 from ccl.options import option
 from ccl.serialization.conditions import Document
 from ccl.text import count
-from ccl.topology import Device, Link, Topology
+from ccl.topology import Link, Topology
 from interchange.formats.fields import some
 from interchange.formats.format import Writer, Written, one_file
-from interchange.formats.machines.nccl.parts import (
-    CPUS,
-    DEFAULT_SM,
-    MOST_LANES,
-    MOST_PARALLEL,
-    MOST_SPEED,
-    NVLINKS,
-    NVSWITCH,
-    NVSWITCH_CPU,
-    PCIES,
-    UNKNOWN_CPU,
-    XGMIS,
-    Cpu,
-    Generation,
-    PcieGeneration,
-    nvlink,
-    read_parts,
-)
+from interchange.formats.machines.nccl import parts as nccl
 from interchange.formats.machines.nccl.shape import Shape, Spot, fast, host_of, shape_of
 from interchange.formats.machines.nccl.system import build
 from interchange.formats.xml import Element, parse_xml, xml_text
@@ -91,17 +72,13 @@ def _devices(drawn: Topology, back: Topology, kept: Mapping[str, str], told: lis
     changed = [
         each.name
         for each in drawn.devices
-        if each.name in kept and not _same(each, back.device(kept[each.name]))
+        if each.name in kept and replace(each, name=kept[each.name]) != back.device(kept[each.name])
     ]
     if changed:
         told.append(
             f"host, kind, abilities or buffer of {count(len(changed), 'device')}: {some(changed)}"
         )
     return len(gone) + len(new) + len(changed)
-
-
-def _same(drawn: Device, back: Device) -> bool:
-    return replace(drawn, name=back.name) == back
 
 
 def _links(drawn: Topology, back: Topology, kept: Mapping[str, str], told: list[str]) -> int:
@@ -155,7 +132,7 @@ class Options:
 
     host: str = option("", "Host", "A file describes one; empty for the first or only one")
     sm: int = option(
-        DEFAULT_SM,
+        nccl.DEFAULT_SM,
         "GPU architecture",
         "Compute capability, such as 90, of GPUs whose NVLinks do not say theirs",
         min=10,
@@ -185,7 +162,7 @@ def _written(
     """Return the text, how many things differ, and the sentences."""
     writing = _Writing(topology, shape, sm, planned=planned)
     text = xml_text(writing.system())
-    parts = read_parts(parse_xml(text.encode()), planned=planned, merged=False)
+    parts = nccl.read_parts(parse_xml(text.encode()), planned=planned, merged=False)
     back = build(parts, copies=1, network="flat").topology
     differing, sentences = difference(topology, back, writing.called)
     lost = ["PCI addresses are invented; put in those of the machine before NCCL loads the file"]
@@ -215,7 +192,7 @@ class _Writing:
         self.addresses: dict[Spot, str] = {}
         self._address_all()
         self.generations = {name: self._generation(name) for name in self.gpus}
-        self.amd = any(each in XGMIS for each in self.generations.values())
+        self.amd = any(each in nccl.XGMIS for each in self.generations.values())
         self.bridges = self.switches = 0
 
     def _address_all(self) -> None:
@@ -290,12 +267,12 @@ class _Writing:
         at = self.topology.link_index.get((src, dst))
         return None if at is None else self.topology.links[at]
 
-    def _cpu_kind(self, cpu: Spot) -> Cpu:
+    def _cpu_kind(self, cpu: Spot) -> nccl.Cpu:
         for link in self.topology.links_out[cpu] if isinstance(cpu, str) else ():
-            for kind in (*CPUS, UNKNOWN_CPU):
+            for kind in (*nccl.CPUS, nccl.UNKNOWN_CPU):
                 if (kind.wire.medium, kind.wire.bandwidth) == (link.medium, link.bandwidth):
                     return kind
-        return CPUS[1]
+        return nccl.CPUS[1]
 
     def _pci(self, spot: Spot) -> Element:
         role = self.shape.roles.get(spot) if isinstance(spot, str) else None
@@ -331,12 +308,12 @@ class _Writing:
         element.attributes = said
         return element
 
-    def _lanes(self, link: Link | None, *, exact: bool) -> tuple[PcieGeneration, int]:
+    def _lanes(self, link: Link | None, *, exact: bool) -> tuple[nccl.PcieGeneration, int]:
         """Return the PCIe that carries what a link does, or the nearest, not less if not exact."""
         medium = link.medium if link is not None else "PCIe 4"
-        bandwidth = link.bandwidth if link is not None else PCIES[3].planned * 16
-        usual = sorted(PCIES, key=lambda each: f"PCIe {each.number}" != medium)
-        lanes = [(usual[0], width) for width in (*_WIDTHS, *range(1, MOST_LANES + 1))]
+        bandwidth = link.bandwidth if link is not None else nccl.PCIES[3].planned * 16
+        usual = sorted(nccl.PCIES, key=lambda each: f"PCIe {each.number}" != medium)
+        lanes = [(usual[0], width) for width in (*_WIDTHS, *range(1, nccl.MOST_LANES + 1))]
         lanes += [(each, width) for each in usual[1:] for width in _WIDTHS if exact]
         rates = [
             (each.wire(width, planned=self.planned).bandwidth, each, width) for each, width in lanes
@@ -395,7 +372,7 @@ class _Writing:
 
     def _nvlink(self, name: str, link: Link, role: str) -> Element:
         count = _times(link, self.generations[name].wire(planned=self.planned).bandwidth)
-        classes = {"nvswitch": NVSWITCH, "cpu": NVSWITCH_CPU}
+        classes = {"nvswitch": nccl.NVSWITCH, "cpu": nccl.NVSWITCH_CPU}
         said = {
             "target": self.addresses.get(link.dst, "0000:00:00.0"),
             "count": str(count),
@@ -406,7 +383,7 @@ class _Writing:
             self.switches += 1
         return Element("xgmi" if self.amd else "nvlink", said)
 
-    def _generation(self, name: str) -> Generation:
+    def _generation(self, name: str) -> nccl.Generation:
         """Return the generation whose figures the links of a GPU have."""
         links = [
             link
@@ -415,22 +392,22 @@ class _Writing:
             if link.dst in self.shape.roles and self._is_nvlink(link)
         ]
         media = {link.medium for link in links}
-        known = [each for each in (*NVLINKS, *XGMIS) if each.medium in media]
+        known = [each for each in (*nccl.NVLINKS, *nccl.XGMIS) if each.medium in media]
         links = [link for link in links if not known or link.medium == known[0].medium]
-        for each in known or [nvlink(self.sm)]:
+        for each in known or [nccl.nvlink(self.sm)]:
             wire = each.wire(planned=self.planned)
             if all(link.bandwidth == wire.times(link.count).bandwidth for link in links):
                 return each
-        return known[0] if known else nvlink(self.sm)
+        return known[0] if known else nccl.nvlink(self.sm)
 
 
 def _times(link: Link, rate: float) -> int:
     """Return the number of NVLinks that come closest to a link."""
-    return int(min(max(1.0, round(min(link.bandwidth / rate, 1e9))), MOST_PARALLEL))
+    return int(min(max(1.0, round(min(link.bandwidth / rate, 1e9))), nccl.MOST_PARALLEL))
 
 
 def _port(number: int, bandwidth: float) -> Element:
-    speed = int(min(max(1.0, round(min(bandwidth * 8000, 1e12))), MOST_SPEED))
+    speed = int(min(max(1.0, round(min(bandwidth * 8000, 1e12))), nccl.MOST_SPEED))
     said = {"name": f"nic{number}", "dev": str(number), "speed": str(speed), "port": "1"}
     return Element("net", said | {"latency": "0.000000", "maxconn": "131072", "gdr": "1"})
 

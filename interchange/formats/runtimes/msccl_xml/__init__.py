@@ -19,9 +19,6 @@ XML nor line breaks between attributes, and skip what they do not know, which is
 stand there.
 """
 
-from __future__ import annotations
-
-from collections import defaultdict
 from dataclasses import dataclass, replace
 
 from ccl.errors import FormatError, ProblemError
@@ -30,6 +27,8 @@ from ccl.serialization.conditions import Document, document
 from ccl.serialization.quantity import format_size, parse_size
 from ccl.timeline import busbw
 from ccl.topology import Topology
+from interchange import programs as ir
+from interchange.execution.lifting import BANDWIDTH, Lifted, lift, mesh_of
 from interchange.formats.format import (
     Imported,
     Reader,
@@ -48,32 +47,15 @@ from interchange.formats.runtimes.msccl_xml.read import (
     given_root,
     read_program,
 )
-from interchange.formats.xml import NO_XML, Element, begins_with, xml_text
-from interchange.programs import (
-    READS,
-    RECEIVES,
-    SENDS,
-    WRITES,
-    Program,
-    RankProgram,
-    Slot,
-    Step,
-    ThreadBlock,
-    lowering,
-)
-from interchange.programs.lifting import BANDWIDTH, Lifted, lift, mesh_of
+from interchange.formats.xml import Element, begins_with, xml_text
+from interchange.programs import lowering
+from interchange.programs.checks import Where, connections
 from interchange.programs.lint import EXECUTORS, Executor, lint
-
-_Place = tuple[int, int, int]
-"""Rank, thread block and step."""
-
-_Ends = defaultdict[tuple[int, int, int], list[tuple[_Place, Step]]]
-"""Of each connection (from, to, channel) the steps at one end, in order."""
 
 _LETTERS = {buffer: letter for letter, buffer in BUFFERS.items()}
 
 
-def program_to_xml(program: Program, executor: Executor = "msccl") -> str:
+def program_to_xml(program: ir.Program, executor: Executor = "msccl") -> str:
     """Return a program as the text of a file for one of the executors, which differ in names.
 
     Raises
@@ -81,17 +63,12 @@ def program_to_xml(program: Program, executor: Executor = "msccl") -> str:
     FormatError
         If its name has characters that XML does not allow.
     """
-    wrong = NO_XML.search(program.name)
-    if wrong is not None:
-        raise FormatError(
-            f"the program's name has the character {wrong[0]!r}, which XML cannot say; rename it"
-        )
     peers = _Peers(program)
     gpus = [_gpu(number, rank, peers) for number, rank in enumerate(program.ranks)]
     return xml_text(Element("algo", _algo(program, executor), gpus))
 
 
-def _algo(program: Program, executor: Executor) -> dict[str, str]:
+def _algo(program: ir.Program, executor: Executor) -> dict[str, str]:
     kind = program.collective
     told: dict[str, object] = {
         "name": program.name,
@@ -115,36 +92,33 @@ def _algo(program: Program, executor: Executor) -> dict[str, str]:
 class _Peers:
     """What the other end of a message does: the k-th send is taken by the k-th receipt."""
 
-    def __init__(self, program: Program) -> None:
-        ends: tuple[_Ends, _Ends] = (defaultdict(list), defaultdict(list))
-        for rank, number, block in program.blocks():
-            there = rank, block.send, block.channel
-            here = block.receive, rank, block.channel
-            for place, step in enumerate(block.steps):
-                for does, key, end in ((SENDS, there, ends[0]), (RECEIVES, here, ends[1])):
-                    if step.operation in does:
-                        end[key].append(((rank, number, place), step))
-        self._dst: dict[_Place, Slot | None] = {}
-        self._src: dict[_Place, Slot | None] = {}
-        for key, sent in ends[0].items():
-            for (sender, one), (receiver, other) in zip(sent, ends[1][key], strict=False):
-                self._dst[sender] = _used(other.dst, other, WRITES)
-                self._src[receiver] = _used(one.src, one, READS)
+    def __init__(self, program: ir.Program) -> None:
+        steps = {
+            (rank, number, place): step
+            for rank, number, block in program.blocks()
+            for place, step in enumerate(block.steps)
+        }
+        self._dst: dict[Where, ir.Slot | None] = {}
+        self._src: dict[Where, ir.Slot | None] = {}
+        for each in connections(program).values():
+            for (sender, _), (receiver, _) in zip(each.sends, each.receives, strict=False):
+                self._dst[sender] = _used(steps[receiver].dst, steps[receiver], ir.WRITES)
+                self._src[receiver] = _used(steps[sender].src, steps[sender], ir.READS)
 
-    def src(self, place: _Place, step: Step) -> Slot | None:
+    def src(self, place: Where, step: ir.Step) -> ir.Slot | None:
         """Return what a step reads, or where its peer has what it receives from."""
-        return _used(step.src, step, READS) or self._src.get(place)
+        return _used(step.src, step, ir.READS) or self._src.get(place)
 
-    def dst(self, place: _Place, step: Step) -> Slot | None:
+    def dst(self, place: Where, step: ir.Step) -> ir.Slot | None:
         """Return what a step writes, or where its peer puts what it sends."""
-        return _used(step.dst, step, WRITES) or self._dst.get(place)
+        return _used(step.dst, step, ir.WRITES) or self._dst.get(place)
 
 
-def _used(slot: Slot | None, step: Step, operations: frozenset[str]) -> Slot | None:
+def _used(slot: ir.Slot | None, step: ir.Step, operations: frozenset[str]) -> ir.Slot | None:
     return slot if step.operation in operations else None
 
 
-def _gpu(number: int, rank: RankProgram, peers: _Peers) -> Element:
+def _gpu(number: int, rank: ir.RankProgram, peers: _Peers) -> Element:
     awaited = {step.after for block in rank.blocks for step in block.steps}
     told = {"id": number, "i_chunks": rank.input, "o_chunks": rank.output, "s_chunks": rank.scratch}
     blocks = [
@@ -156,7 +130,7 @@ def _gpu(number: int, rank: RankProgram, peers: _Peers) -> Element:
 
 def _block(
     where: tuple[int, int],
-    block: ThreadBlock,
+    block: ir.ThreadBlock,
     awaited: set[tuple[int, int] | None],
     *,
     peers: _Peers,
@@ -170,7 +144,7 @@ def _block(
     return Element("tb", _texts(told), steps)
 
 
-def _step(where: _Place, step: Step, peers: _Peers, *, awaited: bool) -> dict[str, str]:
+def _step(where: Where, step: ir.Step, peers: _Peers, *, awaited: bool) -> dict[str, str]:
     src, dst = peers.src(where, step), peers.dst(where, step)
     block, place = step.after or (-1, -1)
     told: dict[str, object] = {
@@ -188,7 +162,7 @@ def _step(where: _Place, step: Step, peers: _Peers, *, awaited: bool) -> dict[st
     return _texts(told)
 
 
-def _letter(slot: Slot | None, unused: str) -> str:
+def _letter(slot: ir.Slot | None, unused: str) -> str:
     return unused if slot is None else _LETTERS[slot.buffer]
 
 
@@ -196,7 +170,7 @@ def _texts(told: dict[str, object] | dict[str, int]) -> dict[str, str]:
     return {name: str(value) for name, value in told.items()}
 
 
-__all__ = ["READER", "WRITER", "Options", "program_from_xml", "program_to_xml"]
+__all__ = ["READER", "WRITER", "Options", "ProblemError", "program_from_xml", "program_to_xml"]
 
 SIZE = 2.0**20
 """Bytes of the buffer unless the file is for larger or smaller ones."""
@@ -220,7 +194,7 @@ class Options(lowering.Options):
     )
 
 
-def program_from_xml(content: bytes, name: str = "program") -> Program:
+def program_from_xml(content: bytes, name: str = "program") -> ir.Program:
     """Read the program of a file called `name`.
 
     Raises
@@ -231,32 +205,32 @@ def program_from_xml(content: bytes, name: str = "program") -> Program:
     return read_program(content, name=name)[0]
 
 
-def _read(content: bytes, asked: Request) -> Imported:
-    root = given_root(asked.settings, asked.name)
-    program, report = read_program(content, name=asked.name, root=root)
-    size, told = _size(program, asked)
-    topology, mesh = _topology(program, asked)
+def _read(content: bytes, request: Request) -> Imported:
+    root = given_root(request.settings, request.name)
+    program, report = read_program(content, name=request.name, root=root)
+    size, told = _size(program, request)
+    topology, mesh = _topology(program, request)
     lifted = lift(program, topology, size)
     report = report.joined(Report(assumed=(*mesh, *told)))
     made = _document(lifted, topology)
     return Imported(made, report.joined(_outcome(lifted, made)), program=program)
 
 
-def _topology(program: Program, asked: Request) -> tuple[Topology, tuple[str, ...]]:
+def _topology(program: ir.Program, request: Request) -> tuple[Topology, tuple[str, ...]]:
     """Return the cluster that is meant, and what is assumed of it."""
-    chosen = asked.settings.get("topology", "open" if asked.topology else "mesh")
+    chosen = request.settings.get("topology", "open" if request.topology else "mesh")
     if chosen not in ("open", "mesh"):
         raise FormatError(f"the setting topology is {chosen[:40]!r}; give open or mesh")
-    if chosen == "open" and asked.topology is None:
+    if chosen == "open" and request.topology is None:
         raise FormatError("no cluster is open; open one, or give mesh for the setting topology")
-    if chosen == "open" and asked.topology is not None:
-        have, want = len(asked.topology.ranks), len(program.ranks)
+    if chosen == "open" and request.topology is not None:
+        have, want = len(request.topology.ranks), len(program.ranks)
         if have != want:
             raise FormatError(
-                f"the program is for {want} ranks and {asked.topology} has {have} GPUs; open a "
+                f"the program is for {want} ranks and {request.topology} has {have} GPUs; open a "
                 f"cluster of {want}, or give mesh for the setting topology"
             )
-        return asked.topology, ()
+        return request.topology, ()
     mesh = mesh_of(program)
     told = (
         f"{len(mesh.links):,} links of {BANDWIDTH:g} GB/s without latency, one for each pair of "
@@ -265,10 +239,10 @@ def _topology(program: Program, asked: Request) -> tuple[Topology, tuple[str, ..
     return mesh, (told,)
 
 
-def _size(program: Program, asked: Request) -> tuple[float, tuple[str, ...]]:
+def _size(program: ir.Program, request: Request) -> tuple[float, tuple[str, ...]]:
     """Return the size of the buffer in bytes, and what is assumed of it."""
-    if "size" in asked.settings:
-        return parse_size(asked.settings["size"]), ()
+    if "size" in request.settings:
+        return parse_size(request.settings["size"]), ()
     most = program.largest or SIZE  # executors read 0 as no limit
     size = float(max(program.smallest, min(SIZE, most), 1))
     return size, (f"a buffer of {format_size(size)}",)
@@ -303,20 +277,17 @@ READER = Reader("msccl-xml", "MSCCL XML", ("xml",), _recognises, _read, SETTINGS
 def _write(content: Document, options: Options) -> Written:
     problem, plan, _ = replayed(content)
     most = EXECUTORS[options.executor].steps
-    asked = replace(options, steps=min(options.steps, most))
-    try:
-        program = lowering.lower(problem, plan, asked)
-    except ProblemError as error:
-        raise FormatError(str(error)) from None
+    request = replace(options, steps=min(options.steps, most))
+    program = lowering.lower(problem, plan, request)
     complaints = lint(program, options.executor)
-    errors = [each.text for each in complaints if each.severe]
+    errors = [each.sentence for each in complaints if each.severe]
     if errors:
         more = f"; and {len(errors) - MOST_NAMED} more" if len(errors) > MOST_NAMED else ""
         told = "; ".join(errors[:MOST_NAMED])
         raise FormatError(
             f"{EXECUTORS[options.executor].title} would not take the program: {told}{more}"
         )
-    lost = (*program.notes, *(each.text for each in complaints))
+    lost = (*program.notes, *(each.sentence for each in complaints))
     return one_file(program_to_xml(program, options.executor), ending="xml", lost=lost)
 
 

@@ -7,8 +7,6 @@ What executors ignore is named and left out.
 What MSCCL XML calls things, by executor.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,24 +14,9 @@ from typing import get_args
 
 from ccl.collective import CHUNK_LIMIT, CollectiveKind
 from ccl.errors import FormatError
-from interchange.formats.format import Report
+from interchange import programs as ir
+from interchange.formats.format import Remarks, Report
 from interchange.formats.xml import Element, parse_xml
-from interchange.programs import (
-    OPERATIONS,
-    PROTOCOLS,
-    READS,
-    RECEIVES,
-    SENDS,
-    WRITES,
-    Buffer,
-    Operation,
-    Program,
-    Protocol,
-    RankProgram,
-    Slot,
-    Step,
-    ThreadBlock,
-)
 from interchange.programs.lint import Executor
 
 COLLECTIVES: dict[str, CollectiveKind] = {
@@ -50,7 +33,7 @@ COLLECTIVES: dict[str, CollectiveKind] = {
 }
 """Values of ``coll``; of the two names of a reduce-scatter each executor takes one."""
 
-BUFFERS: dict[str, Buffer] = {"i": "input", "o": "output", "s": "scratch"}
+BUFFERS: dict[str, ir.Buffer] = {"i": "input", "o": "output", "s": "scratch"}
 """Values of ``srcbuf`` and ``dstbuf``."""
 
 ROOTED: frozenset[CollectiveKind] = frozenset({"broadcast", "reduce", "gather", "scatter"})
@@ -78,15 +61,15 @@ _KNOWN = frozenset(
 
 
 @dataclass
-class _Notes:
+class _Notes(Remarks):
     """What a file does not say or says in vain, collected while it is read."""
 
-    assumed: list[str] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
 
 
-def read_program(content: bytes, *, name: str, root: int | None = None) -> tuple[Program, Report]:
+def read_program(
+    content: bytes, *, name: str, root: int | None = None
+) -> tuple[ir.Program, Report]:
     """Read the content of a file called `name`.
 
     Parameters
@@ -112,28 +95,27 @@ def read_program(content: bytes, *, name: str, root: int | None = None) -> tuple
     return program, _report(program, notes)
 
 
-def _report(program: Program, notes: _Notes) -> Report:
+def _report(program: ir.Program, notes: _Notes) -> Report:
     blocks = sum(len(rank.blocks) for rank in program.ranks)
     counts = notes.counts
-    left_out = list(notes.left_out)
+    left_out, assumed = notes.left_out, notes.assumed
     if counts["copy"]:
         left_out.append(f"{counts['copy']} <copy> rows, which executors ignore, are left out")
     if counts["unawaited"]:
         left_out.append(f"hasdep of {counts['unawaited']} steps that no step waits for")
-    assumed = list(notes.assumed)
     if counts["cnt"]:
         assumed.append(f"{counts['cnt']} steps without cnt move 1 chunk each")
     if counts["chan"]:
         assumed.append(f"{counts['chan']} thread blocks without channel and peers are on channel 0")
-    taken = (
+    notes.taken.append(
         f"a program of {program.collective} for {len(program.ranks)} ranks: {blocks:,} thread "
         f"blocks and {program.steps:,} steps on {program.channels} channels, {program.protocol}, "
         f"{program.chunks_per_loop:,} chunks"
     )
-    return Report((taken,), tuple(assumed), tuple(left_out))
+    return notes.report()
 
 
-def _program(algo: Element, notes: _Notes, *, name: str, root: int | None) -> Program:
+def _program(algo: Element, notes: _Notes, *, name: str, root: int | None) -> ir.Program:
     collective = COLLECTIVES.get(algo.text("coll"))
     if collective is None:
         known = ", ".join(COLLECTIVES)
@@ -151,7 +133,7 @@ def _program(algo: Element, notes: _Notes, *, name: str, root: int | None) -> Pr
     smallest, largest = _window(algo, notes)
     if root is None and collective in ROOTED and "root" not in algo.attributes:
         root = _root(collective, ranks, notes)
-    program = Program(
+    program = ir.Program(
         name=algo.text("name", name),
         collective=collective,
         ranks=ranks,
@@ -171,14 +153,14 @@ def _program(algo: Element, notes: _Notes, *, name: str, root: int | None) -> Pr
     return program
 
 
-def _root(kind: CollectiveKind, ranks: Sequence[RankProgram], notes: _Notes) -> int:
+def _root(kind: CollectiveKind, ranks: Sequence[ir.RankProgram], notes: _Notes) -> int:
     """Return the only rank that receives nothing, or sends nothing where all go to the root."""
     gathers = kind in ("reduce", "gather")
     idle = [
         number
         for number, rank in enumerate(ranks)
         if not any(
-            step.operation in (SENDS if gathers else RECEIVES)
+            step.operation in (ir.SENDS if gathers else ir.RECEIVES)
             for block in rank.blocks
             for step in block.steps
         )
@@ -191,7 +173,7 @@ def _root(kind: CollectiveKind, ranks: Sequence[RankProgram], notes: _Notes) -> 
     return 0
 
 
-def _look_over(algo: Element, program: Program, notes: _Notes) -> None:
+def _look_over(algo: Element, program: ir.Program, notes: _Notes) -> None:
     """Compare what the file says of itself, and name what is not kept."""
     channels = algo.integer("nchannels", program.channels)
     if channels < program.channels:
@@ -209,14 +191,14 @@ def _look_over(algo: Element, program: Program, notes: _Notes) -> None:
         notes.left_out.append(f"attributes of <algo>: {', '.join(map(_short, unknown[:5]))}")
 
 
-def _protocol(algo: Element, notes: _Notes) -> Protocol:
+def _protocol(algo: Element, notes: _Notes) -> ir.Protocol:
     if "proto" not in algo.attributes:
         notes.assumed.append("the protocol is Simple")
         return "Simple"
     told = algo.text("proto")
-    if told not in PROTOCOLS:
+    if told not in ir.PROTOCOLS:
         raise FormatError(
-            f"line {algo.line}: proto is {_short(told)}; there are {', '.join(PROTOCOLS)}"
+            f"line {algo.line}: proto is {_short(told)}; there are {', '.join(ir.PROTOCOLS)}"
         )
     return told
 
@@ -259,7 +241,7 @@ def _numbered(elements: Sequence[Element], what: str) -> list[Element]:
     return [numbers[number] for number in range(len(elements))]
 
 
-def _rank(gpu: Element, notes: _Notes, *, ranks: int) -> RankProgram:
+def _rank(gpu: Element, notes: _Notes, *, ranks: int) -> ir.RankProgram:
     notes.counts["copy"] += sum(1 for _ in gpu.each("copy"))
     found = list(gpu.each("tb"))
     tbs = _numbered(found, "tb") if found else []
@@ -270,10 +252,10 @@ def _rank(gpu: Element, notes: _Notes, *, ranks: int) -> RankProgram:
         _bounded(gpu, key, least=0, most=CHUNK_LIMIT)
         for key in ("i_chunks", "o_chunks", "s_chunks")
     ]
-    return RankProgram(sizes[0], sizes[1], sizes[2], blocks)
+    return ir.RankProgram(sizes[0], sizes[1], sizes[2], blocks)
 
 
-def _block(tb: Element, notes: _Notes, *, rank: int, ranks: int) -> ThreadBlock:
+def _block(tb: Element, notes: _Notes, *, rank: int, ranks: int) -> ir.ThreadBlock:
     send, receive = tb.integer("send"), tb.integer("recv")
     for key, peer in (("send", send), ("recv", receive)):
         if peer == rank or not -1 <= peer < ranks:
@@ -298,40 +280,40 @@ def _block(tb: Element, notes: _Notes, *, rank: int, ranks: int) -> ThreadBlock:
                 f"{place}; steps are numbered 0, 1, 2 and so on"
             )
         steps.append(_step(element, notes))
-    return ThreadBlock(send, receive, channel, tuple(steps))
+    return ir.ThreadBlock(send, receive, channel, tuple(steps))
 
 
-def _step(element: Element, notes: _Notes) -> Step:
+def _step(element: Element, notes: _Notes) -> ir.Step:
     told = element.text("type")
     if told == "ra":
         raise FormatError(
             f"line {element.line}: type ra adds a residual, which no collective here has; take the "
             "step out"
         )
-    if told not in OPERATIONS:
-        known = ", ".join(get_args(Operation))
+    if told not in ir.OPERATIONS:
+        known = ", ".join(get_args(ir.Operation))
         raise FormatError(f"line {element.line}: type is {_short(told)}; there are {known}")
-    operation: Operation = told
+    operation: ir.Operation = told
     if operation == "nop":
-        return Step("nop", after=_after(element))
+        return ir.Step("nop", after=_after(element))
     if "cnt" not in element.attributes:
         notes.counts["cnt"] += 1
-    return Step(
+    return ir.Step(
         operation,
-        _slot(element, "src") if operation in READS else None,
-        _slot(element, "dst") if operation in WRITES else None,
+        _slot(element, "src") if operation in ir.READS else None,
+        _slot(element, "dst") if operation in ir.WRITES else None,
         _bounded(element, "cnt", least=1, most=CHUNK_LIMIT, default=1),
         _after(element),
     )
 
 
-def _slot(element: Element, end: str) -> Slot:
+def _slot(element: Element, end: str) -> ir.Slot:
     letter = element.text(f"{end}buf")
     if letter not in BUFFERS:
         raise FormatError(
             f"line {element.line}: {end}buf is {_short(letter)}; there are i, o and s"
         )
-    return Slot(BUFFERS[letter], _bounded(element, f"{end}off", least=0, most=CHUNK_LIMIT))
+    return ir.Slot(BUFFERS[letter], _bounded(element, f"{end}off", least=0, most=CHUNK_LIMIT))
 
 
 def _after(element: Element) -> tuple[int, int] | None:
@@ -344,7 +326,7 @@ def _after(element: Element) -> tuple[int, int] | None:
     return None if block < 0 else (block, step)
 
 
-def _check_waits(tbs: Sequence[Element], blocks: Sequence[ThreadBlock], notes: _Notes) -> None:
+def _check_waits(tbs: Sequence[Element], blocks: Sequence[ir.ThreadBlock], notes: _Notes) -> None:
     """Refuse steps that wait for what is not there, comes later, or does not say it is done."""
     rows = [list(tb.each("step")) for tb in tbs]
     awaited: set[tuple[int, int]] = set()

@@ -11,8 +11,6 @@ down.
 Reference: liangyuRain/ForestColl; Zhao et al., arXiv 2402.06787.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 from fractions import Fraction
@@ -186,20 +184,20 @@ def recognises(content: bytes) -> bool:
     return begins_with(content, *ROOTS, "tree") and b"<tree" in content[:4096]
 
 
-def read(content: bytes, asked: Request) -> Imported:
+def read(content: bytes, request: Request) -> Imported:
     """Read trees and verify them."""
     file = parse_forest(content)
-    kind = _kind(file, asked)
+    kind = _kind(file, request)
     _check_reach(file)
-    topology, known, told = _cluster(file, asked, kind)
-    size = nbytes(asked, "size", SIZE)
+    topology, known, told = _cluster(file, request, kind)
+    size = nbytes(request, "size", SIZE)
     root = topology.rank.get(known[file.roots[0]], 0)
     problem = Problem(topology, make_collective(kind, len(topology.ranks), size, root=root))
     forest = _forest(file, topology, known=known, kind=kind)
     verify(problem, forest)
-    if "size" not in asked.settings:
+    if "size" not in request.settings:
         told.append(f"a size of {format_size(size)}; setting size is another")
-    if "collective" not in asked.settings:
+    if "collective" not in request.settings:
         told.append(f"it is a plan of {kind}; setting collective is another")
     trees = (
         f"{text.count(len(file.trees), 'tree')} of {text.count(len(file.roots), 'root')}, "
@@ -220,9 +218,9 @@ def _speed(problem: Problem, forest: Forest) -> str:
     )
 
 
-def _kind(file: FileForest, asked: Request) -> CollectiveKind:
+def _kind(file: FileForest, request: Request) -> CollectiveKind:
     """Return the requested collective, all-gather or broadcast where nothing is said."""
-    word = choice(asked, "collective", {str(kind): told for kind, told in _COLLECTIVES.items()})
+    word = choice(request, "collective", {str(kind): told for kind, told in _COLLECTIVES.items()})
     one = len(file.roots) == 1 < len(file.ends)
     kind = next((kind for kind in _COLLECTIVES if kind == word), None)
     kind = kind or ("broadcast" if one else "all-gather")
@@ -253,30 +251,30 @@ def _check_reach(file: FileForest) -> None:
 
 
 def _cluster(
-    file: FileForest, asked: Request, kind: CollectiveKind
+    file: FileForest, request: Request, kind: CollectiveKind
 ) -> tuple[Topology, dict[str, str], list[str]]:
     """Return the cluster, which device each name is, and what that assumes."""
-    where = choice(asked, "cluster", _CLUSTERS)
+    where = choice(request, "cluster", _CLUSTERS)
     up = _UP.get(kind, (False,))
     told: list[str] = []
-    if where != "derived" and asked.topology is not None:
-        known = matched(file, asked.topology, ways=up)
+    if where != "derived" and request.topology is not None:
+        known = matched(file, request.topology, orientations=up)
         if not isinstance(known, str):
             if any(name != device for name, device in known.items()):
                 pairs = [f"{name} is {known[name]}" for name in file.ends[:3]]
                 told.append(f"GPUs are taken in their order: {', '.join(pairs)} and so on")
-            return asked.topology, known, told
+            return request.topology, known, told
         if where == "open":
             raise FormatError(
-                f"the trees do not fit {asked.topology}: {known}; take cluster=derived"
+                f"the trees do not fit {request.topology}: {known}; take cluster=derived"
             )
-        told.append(f"the open cluster {asked.topology} is not theirs: {known}")
+        told.append(f"the open cluster {request.topology} is not theirs: {known}")
     elif where == "open":
         raise FormatError(
-            "cluster=open is asked for and no cluster is open; open one, or take cluster=derived"
+            "cluster=open is set and no cluster is open; open one, or take cluster=derived"
         )
-    bandwidth = number(asked, "bandwidth", BANDWIDTH, most=1e6, unit="GB/s")
-    made = derived(file, bandwidth, ways=up)
+    bandwidth = number(request, "bandwidth", BANDWIDTH, most=1e6, unit="GB/s")
+    made = derived(file, bandwidth, orientations=up)
     told.append(
         f"a cluster of the {text.count(len(made.links), 'link')} that the trees take, without "
         f"latencies, {bandwidth:g} GB/s for the busiest and the others in proportion to their load"

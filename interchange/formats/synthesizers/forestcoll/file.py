@@ -15,8 +15,6 @@ switch is the one that the devices around it are linked with. Else the edges of 
 links, each as fast as its load, so that all of them are busy all the time.
 """
 
-from __future__ import annotations
-
 import heapq
 import re
 from collections import defaultdict
@@ -207,7 +205,7 @@ Ends = tuple[str, str]
 
 
 def matched(
-    forest: FileForest, topology: Topology, *, ways: tuple[bool, ...]
+    forest: FileForest, topology: Topology, *, orientations: tuple[bool, ...]
 ) -> dict[str, str] | str:
     """Return which device each name of the file is, or in words why there is none.
 
@@ -217,10 +215,10 @@ def matched(
         The trees.
     topology
         What they may grow on.
-    ways
+    orientations
         As of `derived`; in each of them all edges must be links.
     """
-    edges = _edges(forest, ways)
+    edges = _edges(forest, orientations)
     names = {name for edge in edges for name in edge} | set(forest.roots)
     gpus = forest.ends
     if names <= topology.index.keys() and set(gpus) == set(topology.ranks):
@@ -284,15 +282,15 @@ def _linked(edges: Iterable[Ends], known: Mapping[str, str], topology: Topology)
     return ""
 
 
-def _edges(forest: FileForest, ways: tuple[bool, ...]) -> list[Ends]:
+def _edges(forest: FileForest, orientations: tuple[bool, ...]) -> list[Ends]:
     """Return each link that the trees take once."""
     down = dict.fromkeys(
         edge for tree in forest.trees for route in tree.routes for edge in pairwise(route)
     )
-    return list(dict.fromkeys(edge[::-1] if up else edge for up in ways for edge in down))
+    return list(dict.fromkeys(edge[::-1] if up else edge for up in orientations for edge in down))
 
 
-def derived(forest: FileForest, bandwidth: float, *, ways: tuple[bool, ...]) -> Topology:
+def derived(forest: FileForest, bandwidth: float, *, orientations: tuple[bool, ...]) -> Topology:
     """Return the cluster whose links are the edges of the trees.
 
     Parameters
@@ -301,14 +299,14 @@ def derived(forest: FileForest, bandwidth: float, *, ways: tuple[bool, ...]) -> 
         The trees.
     bandwidth
         GB/s of the link that carries most; others have theirs in proportion.
-    ways
+    orientations
         For each way in which the trees are gone whether it is up (True) to the root or down.
     """
     loads: defaultdict[Ends, Fraction] = defaultdict(Fraction)
     for tree in forest.trees:
         weight = forest.weight(tree)
         for edge in (edge for route in tree.routes for edge in pairwise(route)):
-            for up in ways:
+            for up in orientations:
                 loads[edge[::-1] if up else edge] += weight
     gpus = set(forest.ends)
     names = sorted({name for edge in loads for name in edge} | gpus, key=natural)

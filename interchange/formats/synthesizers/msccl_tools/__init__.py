@@ -8,8 +8,6 @@ MSCCL-tools can load, and a plan that it writes was read back and verified befor
 Reference: microsoft/msccl-tools, msccl/serialization.py; microsoft/taccl, taccl/serialization.py.
 """
 
-from __future__ import annotations
-
 from ccl import text
 from ccl.errors import FormatError
 from ccl.problem import Problem
@@ -49,18 +47,18 @@ CHUNK = 1e6
 """Bytes of a chunk."""
 
 
-def read(content: bytes, asked: Request) -> Imported:
+def read(content: bytes, request: Request) -> Imported:
     """Read a topology, a plan, or the collective of one."""
     kind = kind_of(content)
-    told = Remarks()
+    remarks = Remarks()
     if kind == "topology":
         file = decode_json(content, TopologyFile)
-        made = topology_of(file, asked, told, chunk=_chunk(asked), sends=set())
-        return Imported(document(made), told.report())
+        made = topology_of(file, request, remarks, chunk=_chunk(request), sends=set())
+        return Imported(document(made), remarks.report())
     if kind == "algorithm":
-        return _plan(decode_json(content, AlgorithmFile), asked, told)
+        return _plan(decode_json(content, AlgorithmFile), request, remarks)
     if kind == "collective":
-        return _problem(decode_json(content, CollectiveFile), asked, told)
+        return _problem(decode_json(content, CollectiveFile), request, remarks)
     if kind == "instance":
         decode_json(content, InstanceFile)
         raise FormatError(
@@ -69,48 +67,48 @@ def read(content: bytes, asked: Request) -> Imported:
     raise FormatError(f"it says of no type that it is {kind!r}; there are {', '.join(KINDS)}")
 
 
-def _chunk(asked: Request) -> float:
-    return nbytes(asked, "chunk_size", CHUNK)
+def _chunk(request: Request) -> float:
+    return nbytes(request, "chunk_size", CHUNK)
 
 
-def _open(asked: Request, what: str) -> Topology:
-    if asked.topology is None:
+def _open(request: Request, what: str) -> Topology:
+    if request.topology is None:
         raise FormatError(
             f"{what} without a topology, and no cluster is open; open its cluster first"
         )
-    return asked.topology
+    return request.topology
 
 
 def _ranks(file: TopologyFile) -> int:
     return len(file.links) if file.links is not None else file.copies * file.ngpus_per_node
 
 
-def _plan(file: AlgorithmFile, asked: Request, told: Remarks) -> Imported:
-    chunk = _chunk(asked)
+def _plan(file: AlgorithmFile, request: Request, remarks: Remarks) -> Imported:
+    chunk = _chunk(request)
     if file.topology is None:
-        topology = _open(asked, "it is a plan")
-        told.assumed.append(f"it is for {topology}, which is open; its ranks are the GPUs there")
+        topology = _open(request, "it is a plan")
+        remarks.assumed.append(f"it is for {topology}, which is open; its ranks are the GPUs there")
         steps = parsed(file.steps, len(topology.ranks))
     else:
         steps = parsed(file.steps, _ranks(file.topology))
         ways = {(each.src, each.dst) for step in steps for each in step.sends}
-        topology = topology_of(file.topology, asked, told, chunk=chunk, sends=ways)
-    placed = placement(file, len(topology.ranks), told)
+        topology = topology_of(file.topology, request, remarks, chunk=chunk, sends=ways)
+    placed = placement(file, len(topology.ranks), remarks)
     name = file.collective.name if file.collective is not None else ""
     found, numbers = collective_of(placed.signatures(), placed.ranks, chunk, name=name)
     problem = Problem(topology, found)
     if file.topology is not None and file.topology.links is not None and not _pipelined(file):
         check_rounds(problem, steps)
     known = placed.holders.keys() | placed.wanted.keys()
-    plan = schedule_of(problem, steps, numbers, known=known, told=told)
+    plan = schedule_of(problem, steps, numbers, known=known, remarks=remarks)
     verify(problem, plan)
-    _tell_plan(file, steps, asked, told)
-    told.taken.append(
+    _tell_plan(file, steps, request, remarks)
+    remarks.taken.append(
         f"{found.kind} of {format_size(found.size)} in {text.count(len(found.chunks), 'chunk')} "
         f"and {text.count(len(plan.sends), 'send')}, verified: its makespan is "
         f"{simulate(problem, plan).makespan:.6g} µs"
     )
-    return Imported(document(problem, plan=plan), told.report())
+    return Imported(document(problem, plan=plan), remarks.report())
 
 
 def _pipelined(file: AlgorithmFile) -> bool:
@@ -120,36 +118,38 @@ def _pipelined(file: AlgorithmFile) -> bool:
 
 
 def _tell_plan(
-    file: AlgorithmFile, steps: tuple[FileStep, ...], asked: Request, told: Remarks
+    file: AlgorithmFile, steps: tuple[FileStep, ...], request: Request, remarks: Remarks
 ) -> None:
     rounds = sum(step.rounds for step in steps)
     timed = any(step.timed for step in steps)
     order = ", whose sends have times and are in their order" if timed else ""
-    told.taken.append(f"{text.count(len(steps), 'step')} of {rounds:g} rounds in all{order}")
-    if "chunk_size" not in asked.settings:
-        told.assumed.append(f"chunks of {format_size(CHUNK)}; setting chunk_size is another")
+    remarks.taken.append(f"{text.count(len(steps), 'step')} of {rounds:g} rounds in all{order}")
+    if "chunk_size" not in request.settings:
+        remarks.assumed.append(f"chunks of {format_size(CHUNK)}; setting chunk_size is another")
     if any(len(send) > 4 for step in file.steps for send in step.sends):
-        told.left_out.append("over which of parallel links each send goes, and its operation")
+        remarks.left_out.append("over which of parallel links each send goes, and its operation")
     if file.instance is not None:
         limits = [
             f"{name} {value}"
             for name in ("pipeline", "extra_memory", "allow_exchange")
             if (value := getattr(file.instance, name))
         ]
-        told.left_out.append(
-            f"the instance that was asked of the synthesizer{': ' if limits else ''}"
+        remarks.left_out.append(
+            f"the instance that the synthesizer was given{': ' if limits else ''}"
             f"{', '.join(limits)[:200]}"
         )
 
 
-def _problem(file: CollectiveFile, asked: Request, told: Remarks) -> Imported:
-    topology = _open(asked, "it is a collective")
+def _problem(file: CollectiveFile, request: Request, remarks: Remarks) -> Imported:
+    topology = _open(request, "it is a collective")
     placed = of_collective(file, len(topology.ranks))
-    found, _ = collective_of(placed.signatures(), placed.ranks, _chunk(asked), name=file.name)
-    told.taken.append(f"{found.kind} in {text.count(len(found.chunks), 'chunk')}, to be solved")
-    told.assumed.append(f"chunks of {format_size(_chunk(asked))}, on {topology}, which is open")
+    found, _ = collective_of(placed.signatures(), placed.ranks, _chunk(request), name=file.name)
+    remarks.taken.append(f"{found.kind} in {text.count(len(found.chunks), 'chunk')}, to be solved")
+    remarks.assumed.append(
+        f"chunks of {format_size(_chunk(request))}, on {topology}, which is open"
+    )
     made: Document = document(Problem(topology, found))
-    return Imported(made, told.report())
+    return Imported(made, remarks.report())
 
 
 READER = Reader(

@@ -11,12 +11,12 @@ Addresses of MSCCL-tools as chunks, and the collective that they are.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 from functools import partial
 
 from ccl import text
-from ccl.collective import CHUNK_LIMIT, Chunk, Collective, CollectiveKind, custom, make_collective
+from ccl.collective import CHUNK_LIMIT, Collective, CollectiveKind, Signature, recognise
 from ccl.errors import FormatError
 from ccl.topology import Link, SharedLimit, Topology, device
 from interchange.formats.fields import number
@@ -45,7 +45,12 @@ Pairs = Iterable[tuple[int, int]]
 
 
 def topology_of(
-    file: TopologyFile, asked: Request, told: Remarks, *, chunk: float, sends: set[tuple[int, int]]
+    file: TopologyFile,
+    request: Request,
+    remarks: Remarks,
+    *,
+    chunk: float,
+    sends: set[tuple[int, int]],
 ) -> Topology:
     """Make a topology.
 
@@ -53,9 +58,9 @@ def topology_of(
     ----------
     file
         As it stands in the file.
-    asked
+    request
         Settings.
-    told
+    remarks
         Takes what the report says.
     chunk
         Bytes of a chunk, for times.
@@ -70,16 +75,16 @@ def topology_of(
         If it is wrong, with the place.
     """
     if file.links is not None:
-        return _counted(file, asked, told, sends)
+        return _counted(file, request, remarks, sends)
     if file.node_links is None or file.node_invbws is None:
         raise FormatError(
             "at topology: it has neither links nor node_links with node_invbws; add a matrix"
         )
-    return _copied(file, asked, told, chunk)
+    return _copied(file, request, remarks, chunk)
 
 
 def _counted(
-    file: TopologyFile, asked: Request, told: Remarks, sends: set[tuple[int, int]]
+    file: TopologyFile, request: Request, remarks: Remarks, sends: set[tuple[int, int]]
 ) -> Topology:
     assert file.links is not None  # the caller looked
     side = len(file.links)
@@ -90,13 +95,13 @@ def _counted(
             f"at links: {joined:,} pairs of GPUs are joined; {MOST_CONNECTED:,} at most are read"
         )
     fits = partial(_fits, file.links, sends) if sends else None
-    by_row, how = direction(asked, [file.links], fits)
-    told.assumed += how
+    by_row, how = direction(request, [file.links], fits)
+    remarks.assumed += how
     rows = file.links if by_row else turned(file.links)
-    unit = number(asked, "bandwidth", BANDWIDTH, most=1e6, unit="GB/s")
-    alpha = number(asked, "alpha", 0.0, most=1e9, unit="µs", zero=True)
-    if not {"bandwidth", "alpha"} <= asked.settings.keys():
-        told.assumed.append(
+    unit = number(request, "bandwidth", BANDWIDTH, most=1e6, unit="GB/s")
+    alpha = number(request, "alpha", 0.0, most=1e9, unit="µs", zero=True)
+    if not {"bandwidth", "alpha"} <= request.settings.keys():
+        remarks.assumed.append(
             f"{unit:g} GB/s for a link that counts 1 and a latency of {alpha:g} µs; settings "
             "bandwidth and alpha are others"
         )
@@ -106,8 +111,8 @@ def _counted(
         for src, many in enumerate(row)
         if many
     )
-    limits = _switches(file, links, unit=unit, side=side, told=told)
-    told.taken.append(
+    limits = _switches(file, links, unit=unit, side=side, remarks=remarks)
+    remarks.taken.append(
         f"{text.count(side, 'GPU')}, {text.count(len(links), 'pair')} with "
         f"{sum(map(sum, rows)):,} links, {text.count(len(limits), 'switch limit')}"
     )
@@ -133,7 +138,7 @@ def _linked_right(links: list[list[int]], name: str, side: int) -> None:
 
 
 def _switches(
-    file: TopologyFile, links: Iterable[Link], *, unit: float, side: int, told: Remarks
+    file: TopologyFile, links: Iterable[Link], *, unit: float, side: int, remarks: Remarks
 ) -> tuple[SharedLimit, ...]:
     """Return the limits that the switches are."""
     out: dict[int, list[int]] = {}
@@ -166,11 +171,11 @@ def _switches(
         called += f" ({names[called]})" if names[called] > 1 else ""
         limits.append(SharedLimit(called, tuple(ends), rate * unit))
     if empty:
-        told.left_out.append(f"{text.count(empty, 'switch limit')} over no link")
+        remarks.left_out.append(f"{text.count(empty, 'switch limit')} over no link")
     return tuple(limits)
 
 
-def _copied(file: TopologyFile, asked: Request, told: Remarks, chunk: float) -> Topology:
+def _copied(file: TopologyFile, request: Request, remarks: Remarks, chunk: float) -> Topology:
     """Make the hosts of TACCL's form."""
     assert file.node_links is not None  # the caller looked
     assert file.node_invbws is not None
@@ -181,8 +186,8 @@ def _copied(file: TopologyFile, asked: Request, told: Remarks, chunk: float) -> 
         )
     _linked_right(file.node_links, "node_links", side)
     square(file.node_invbws, "node_invbws", side)
-    by_row, how = direction(asked, [file.node_links, file.node_invbws])
-    told.assumed += how
+    by_row, how = direction(request, [file.node_links, file.node_invbws])
+    remarks.assumed += how
     counts = file.node_links if by_row else turned(file.node_links)
     times = file.node_invbws if by_row else turned(file.node_invbws)
     made = _Copies(side, hosts, chunk)
@@ -197,11 +202,13 @@ def _copied(file: TopologyFile, asked: Request, told: Remarks, chunk: float) -> 
     made.switches(file.local_switches)
     if remote:
         made.between(remote, *_remote_times(file, made))
-    told.taken.append(
+    remarks.taken.append(
         f"{text.count(side * hosts, 'GPU')} in {text.count(hosts, 'host')} of TACCL, "
         f"{text.count(len(made.links), 'link')}, {text.count(len(made.limits), 'switch limit')}"
     )
-    told.assumed.append("times of node_invbws count latency too, so that links in hosts have none")
+    remarks.assumed.append(
+        "times of node_invbws count latency too, so that links in hosts have none"
+    )
     devices = tuple(
         device("gpu", f"g{host * side + i}", host=f"h{host}")
         for host in range(hosts)
@@ -308,9 +315,6 @@ class _Copies:
         self.limits.append(SharedLimit(name, ends, bandwidth))
 
 
-Signature = tuple[tuple[int, ...], tuple[int, ...], bool]
-"""Holders, destinations, whether it is reduced."""
-
 _NAMES: dict[str, CollectiveKind] = {
     "allgather": "all-gather",
     "reducescatter": "reduce-scatter",
@@ -321,7 +325,6 @@ _NAMES: dict[str, CollectiveKind] = {
     "gather": "gather",
     "scatter": "scatter",
 }
-_ONE_PART = ("broadcast", "reduce")
 
 
 class Placement:
@@ -376,7 +379,7 @@ class Placement:
         return found
 
 
-def placement(file: AlgorithmFile, ranks: int, told: Remarks) -> Placement:
+def placement(file: AlgorithmFile, ranks: int, remarks: Remarks) -> Placement:
     """Return the placement of a plan, from its maps where it has them.
 
     Raises
@@ -402,7 +405,7 @@ def placement(file: AlgorithmFile, ranks: int, told: Remarks) -> Placement:
     if file.collective is None:
         made.summed = {each for each, holders in made.holders.items() if len(holders) > 1}
         if made.summed:
-            told.assumed.append(
+            remarks.assumed.append(
                 f"what several ranks hold at first is added up, {len(made.summed)} of "
                 f"{text.count(len(made.holders), 'place')}, for no collective says otherwise"
             )
@@ -462,59 +465,9 @@ def collective_of(
     plain = "".join(each for each in name.partition("(")[0].lower() if each.isalpha())
     hint = _NAMES.get(plain)
     kinds = [*([hint] if hint else []), *(each for each in _NAMES.values() if each != hint)]
-    for kind in kinds:
-        made = _named(kind, listed, ranks, nbytes=nbytes)
-        if made is not None:
-            return made, _numbered(signatures, made)
-    chunks = tuple(Chunk(nbytes, holders, dsts, summed) for holders, dsts, summed in listed)
+    found = recognise(signatures, ranks, nbytes, kinds=kinds)
     every = tuple(range(ranks))
-    whole = {(every, every, True)} == set(listed)
-    made = (
-        Collective("all-reduce", ranks, nbytes * len(chunks), chunks)
-        if whole
-        else custom(ranks, chunks)
-    )
-    return made, {address: number for number, address in enumerate(signatures)}
-
-
-def _named(
-    kind: CollectiveKind, listed: Sequence[Signature], ranks: int, *, nbytes: float
-) -> Collective | None:
-    """Return the collective of a kind if the addresses are its chunks."""
-    others = max(ranks - 1, 1)
-    shapes: dict[CollectiveKind, tuple[int, int, int, bool]] = {
-        "all-gather": (ranks, 1, others, False),
-        "reduce-scatter": (ranks, ranks, 1, True),
-        "all-reduce": (ranks, ranks, ranks, True),
-        "all-to-all": (ranks * others, 1, 1, False),
-        "broadcast": (1, 1, others, False),
-        "reduce": (1, ranks, 1, True),
-        "gather": (others, 1, 1, False),
-        "scatter": (others, 1, 1, False),
-    }
-    per, nholders, ndsts, summed = shapes[kind]
-    holders, dsts, reduced = listed[0]
-    if (
-        ranks < 2
-        or len(listed) % per
-        or (len(holders), len(dsts), reduced) != (nholders, ndsts, summed)
-    ):
-        return None
-    chunks = len(listed) // per
-    root = holders[0] if kind in ("broadcast", "scatter") else dsts[0]
-    size = nbytes * chunks * (1 if kind in _ONE_PART else ranks)
-    made = make_collective(kind, ranks, size, chunks=chunks, root=root)
-    same = Counter(map(_signature, made.chunks)) == Counter(listed)
-    return made if same else None
-
-
-def _signature(chunk: Chunk) -> Signature:
-    return chunk.holders, chunk.destinations, chunk.reduced
-
-
-def _numbered(signatures: dict[int, Signature], made: Collective) -> dict[int, int]:
-    """Give each address, in order, the next chunk of the collective that is like it."""
-    free: defaultdict[Signature, deque[int]] = defaultdict(deque)
-    for place, chunk in enumerate(made.chunks):
-        free[_signature(chunk)].append(place)
-    return {address: free[each].popleft() for address, each in signatures.items()}
+    if found[0].kind == "custom" and {(every, every, True)} == set(listed):
+        chunks = found[0].chunks
+        return Collective("all-reduce", ranks, nbytes * len(chunks), chunks), found[1]
+    return found

@@ -21,8 +21,6 @@ as fast as its narrowest link. A link that several such paths share, and a share
 of MSCCL-tools: it limits what goes from any of its sources to any of its destinations.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable

@@ -8,8 +8,6 @@ and a step in which something is sent on that the step brought becomes two.
 Topologies and schedules as JSON of MSCCL-tools.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -115,10 +113,7 @@ def check_rounds(problem: Problem, steps: Sequence[FileStep]) -> None:
     """
     topology = problem.topology
     unit = topology.links[0].bandwidth / topology.links[0].count if topology.links else 1.0
-    shared: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
-    for place, limit in enumerate(topology.limits):
-        for ends in limit.links:
-            shared[ends].append(place)
+    shared = _limits_by_link(topology)
     for number, step in enumerate(steps):
         used = Counter((f"g{each.src}", f"g{each.dst}") for each in step.sends)
         over: Counter[int] = Counter()
@@ -138,6 +133,15 @@ def check_rounds(problem: Problem, steps: Sequence[FileStep]) -> None:
             _enough(number, step.rounds, many, room=limit.bandwidth / unit, of=limit.name)
 
 
+def _limits_by_link(topology: Topology) -> defaultdict[tuple[str, str], list[int]]:
+    """Return the places of the shared limits of each link, by its ends."""
+    shared: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for place, limit in enumerate(topology.limits):
+        for ends in limit.links:
+            shared[ends].append(place)
+    return shared
+
+
 def _enough(number: int, rounds: float, many: int, *, room: float, of: str) -> None:
     if many > rounds * room * (1 + 1e-9):
         raise FormatError(
@@ -152,7 +156,7 @@ def schedule_of(
     numbers: dict[int, int],
     *,
     known: set[int],
-    told: Remarks,
+    remarks: Remarks,
 ) -> Schedule:
     """Return the schedule that steps are.
 
@@ -166,7 +170,7 @@ def schedule_of(
         Chunk of each address that moves.
     known
         All addresses; those without a chunk are where they are wanted from the first.
-    told
+    remarks
         Takes what the report says.
 
     Raises
@@ -188,7 +192,7 @@ def schedule_of(
         there, ("wanted where it is", "held at its destination already"), strict=True
     ):
         if many:
-            told.left_out.append(f"{text.count(many, 'send')} of what is {why}")
+            remarks.left_out.append(f"{text.count(many, 'send')} of what is {why}")
     return _laid(problem, slots)
 
 
@@ -244,10 +248,7 @@ def _laid(problem: Problem, slots: Sequence[Sequence[Move]]) -> Schedule:
     """Give every slot an epoch."""
     topology = problem.topology
     names, chunks = topology.ranks, problem.collective.chunks
-    shared: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
-    for place, limit in enumerate(topology.limits):
-        for ends in limit.links:
-            shared[ends].append(place)
+    shared = _limits_by_link(topology)
     longest, sends = 0.0, []
     for epoch, slot in enumerate(slots):
         busy: defaultdict[tuple[str, str], float] = defaultdict(float)
@@ -422,6 +423,8 @@ def _steps(problem: Problem, plan: Schedule) -> list[Sends]:
     for send in plan.sends:
         if send.fraction < 1:
             raise _NoPlan("it sends parts of chunks")
+        if send.terms is not None:
+            raise _NoPlan("its sends name the contributions that they carry")
         epochs[send.epoch].append(send)
     run = _Run(problem)
     for epoch in sorted(epochs):
@@ -517,6 +520,6 @@ def _check(problem: Problem, links: Counted, steps: list[Sends], rounds: list[in
     try:
         copy = Problem(made, problem.collective)
         check_rounds(copy, file)
-        verify(copy, schedule_of(copy, file, numbers, known=set(numbers), told=Remarks()))
+        verify(copy, schedule_of(copy, file, numbers, known=set(numbers), remarks=Remarks()))
     except (FormatError, ProblemError, ScheduleError) as error:
         raise _NoPlan(f"in steps it would be another: {error}") from None

@@ -1,4 +1,4 @@
-"""TE-CCL: what it is asked, and the schedules that it answers with."""
+"""TE-CCL: its input and the schedules that it prints."""
 
 from interchange.formats.synthesizers.te_ccl import input, schedule
 

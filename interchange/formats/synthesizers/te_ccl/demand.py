@@ -7,18 +7,18 @@ are those of the gallery. Figures are GB/s one way and µs. Where the released c
 builds what it means and says so; `as_released` builds what it does, on which its own plans are.
 """
 
-from __future__ import annotations
-
 import math
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ccl.collective import CHUNK_LIMIT, Chunk, Collective, all_gather, all_to_all, custom
+from ccl.collective import CHUNK_LIMIT, CollectiveKind, recognise
 from ccl.errors import FormatError
 from ccl.problem import Problem
 from ccl.topology import Device, Link, Topology, device, duplex
 from interchange.formats.synthesizers.te_ccl.file import Cluster, Output, Piece
+
+USUAL: tuple[CollectiveKind, ...] = ("all-gather", "all-to-all")
+"""Collectives that TE-CCL knows."""
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,14 @@ class Wanted:
         Numbers of the chunks.
     names
         Of the devices by number.
-    told
+    notes
         What was assumed, in sentences.
     """
 
     problem: Problem
     chunks: Mapping[Piece, int]
     names: Mapping[int, str]
-    told: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -51,15 +51,10 @@ class _Demands:
     ends: Mapping[Piece, frozenset[int]]
     ranks: int
 
-    def by_holder(self) -> dict[int, list[Piece]]:
-        """Return the pieces of each rank in the order of their numbers."""
-        found: defaultdict[int, list[Piece]] = defaultdict(list)
-        for piece in sorted(self.ends, key=lambda each: each.chunk):
-            found[self.holder[piece]].append(piece)
-        return {rank: found[rank] for rank in sorted(found)}
-
-
-_Made = tuple[Collective, dict[Piece, int]]
+    @property
+    def order(self) -> list[Piece]:
+        """The pieces by the ranks of their sources and their numbers."""
+        return sorted(self.ends, key=lambda each: (self.holder[each], each.chunk))
 
 
 def chunk_bytes(output: Output, gpus: int, *, given: float | None) -> tuple[float, str]:
@@ -124,22 +119,30 @@ def wanted(output: Output, cluster: Cluster, chunk_size: float) -> Wanted:
     FormatError
         If nobody wants anything, or what wants it is no GPU.
     """
-    demands, told = _demands(output, cluster)
-    made = _gathered(demands, chunk_size) or _exchanged(demands, chunk_size)
-    if made is None:
-        made = _custom(demands, chunk_size)
-        told = (*told, _lacking(demands))
-    return Wanted(Problem(cluster.topology, made[0]), made[1], cluster.names, told)
+    demands, notes = _demands(output, cluster)
+    signatures = {
+        piece: ((demands.holder[piece],), tuple(sorted(demands.ends[piece])), False)
+        for piece in demands.order
+    }
+    # In an all-to-all a chunk has the number of its destination.
+    gathered = all(
+        each.chunk == 0 or each._replace(chunk=each.chunk - 1) in signatures for each in signatures
+    )
+    kinds = USUAL if gathered else USUAL[1:]
+    made, chunks = recognise(signatures, demands.ranks, chunk_size, kinds=kinds)
+    if made.kind == "custom":
+        notes = (*notes, _lacking(demands))
+    return Wanted(Problem(cluster.topology, made), chunks, cluster.names, notes)
 
 
 def _demands(output: Output, cluster: Cluster) -> tuple[_Demands, tuple[str, ...]]:
     topology = cluster.topology
     rank = {number: topology.rank.get(name) for number, name in cluster.names.items()}
     ends: dict[Piece, set[int]] = {piece: set() for piece, _ in output.flows}
-    told: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     wants = [(piece, at) for at, piece in output.demands]
     if not wants:
-        wants, told = _guessed(output, rank)
+        wants, notes = _guessed(output, rank)
     for piece, at in wants:
         there = rank.get(at)
         if there is None:
@@ -157,7 +160,7 @@ def _demands(output: Output, cluster: Cluster) -> tuple[_Demands, tuple[str, ...
     kept = {piece: those for piece, those in kept.items() if those}
     if not kept:
         raise FormatError("nobody wants a chunk in it; Demand_Met or Chunk paths say who does")
-    return _Demands(holder, kept, len(topology.ranks)), told
+    return _Demands(holder, kept, len(topology.ranks)), notes
 
 
 def _guessed(
@@ -177,49 +180,11 @@ def _guessed(
     return wants, (f"{kind} among {len(gpus)} GPUs is wanted; the file does not say",)
 
 
-def _gathered(demands: _Demands, chunk_size: float) -> _Made | None:
-    """Return an all-gather, if everyone has equally many chunks that all others want."""
-    holders, ranks = demands.by_holder(), demands.ranks
-    many = len(next(iter(holders.values())))
-    alike = all([each.chunk for each in those] == list(range(many)) for those in holders.values())
-    everyone = all(len(ends) == ranks - 1 for ends in demands.ends.values())
-    if len(holders) != ranks or not alike or not everyone:
-        return None
-    chunks = {piece: demands.holder[piece] * many + piece.chunk for piece in demands.ends}
-    return all_gather(ranks, ranks * many * chunk_size, chunks=many), chunks
-
-
-def _exchanged(demands: _Demands, chunk_size: float) -> _Made | None:
-    """Return an all-to-all, if everyone has equally many chunks for each other."""
-    pairs: defaultdict[tuple[int, int], list[Piece]] = defaultdict(list)
-    for rank, those in demands.by_holder().items():
-        for piece in those:
-            for end in demands.ends[piece]:
-                pairs[rank, end].append(piece)
-    many = len(next(iter(pairs.values())))
-    single = all(len(ends) == 1 for ends in demands.ends.values())
-    alike = all(len(each) == many for each in pairs.values())
-    if not single or not alike or len(pairs) != demands.ranks * (demands.ranks - 1):
-        return None
-    made = all_to_all(demands.ranks, demands.ranks * many * chunk_size, chunks=many)
-    order = [piece for pair in sorted(pairs) for piece in pairs[pair]]
-    return made, {piece: number for number, piece in enumerate(order)}
-
-
-def _custom(demands: _Demands, chunk_size: float) -> _Made:
-    order = [piece for those in demands.by_holder().values() for piece in those]
-    listed = [
-        Chunk(chunk_size, (demands.holder[piece],), tuple(sorted(demands.ends[piece])))
-        for piece in order
-    ]
-    return custom(demands.ranks, listed), {piece: number for number, piece in enumerate(order)}
-
-
 def _lacking(demands: _Demands) -> str:
     """Say how far a demand is from that of an all-gather or an all-to-all."""
     pairs, ranks = sum(len(ends) for ends in demands.ends.values()), demands.ranks
     what = f"the demand is a custom one of {len(demands.ends)} chunks for {pairs} GPUs in all"
-    if len(demands.by_holder()) < 2:
+    if len({demands.holder[piece] for piece in demands.ends}) < 2:
         return what
     single = pairs == len(demands.ends)
     whole = ranks * (ranks - 1) if single else len(demands.ends) * (ranks - 1)
@@ -333,12 +298,12 @@ def _ndv2(named: Named) -> tuple[Topology, tuple[str, ...]]:
         links += _joined(_CUBE, 8 * host, 25.0, 0.7)
     network = "InfiniBand EDR"
     if named.chassis == 1:
-        told = "TE-CCL's switch from GPU 0 to GPU 1 of a single NDv2 is left out; no box has one"
-        return Topology("NDv2", tuple(devices), tuple(links)), (told,)
+        notes = "TE-CCL's switch from GPU 0 to GPU 1 of a single NDv2 is left out; no box has one"
+        return Topology("NDv2", tuple(devices), tuple(links)), (notes,)
     if named.chassis == 2:
         links += [Link("g0", "g9", 12.5, 1.3, network), Link("g8", "g1", 12.5, 1.3, network)]
-        told = "GPU 0 is a GPU; TE-CCL marks it as a switch, and its own plans leave it out"
-        return Topology("2 × NDv2", tuple(devices), tuple(links)), (told,)
+        notes = "GPU 0 is a GPU; TE-CCL marks it as a switch, and its own plans leave it out"
+        return Topology("2 × NDv2", tuple(devices), tuple(links)), (notes,)
     for first in range(0, 8 * named.chassis, 8):
         links.append(Link(f"g{first}", "fabric", 12.5, 1.3, network))
         links.append(Link("fabric", f"g{first + 1}", 12.5, 1.3, network))
@@ -357,8 +322,8 @@ def _dgx2(named: Named) -> tuple[Topology, tuple[str, ...]]:
         for each in box:
             links += duplex(hub, each.name, bandwidth=125.0, alpha=0.35, medium="NVLink 2")
     if named.chassis == 1:
-        told = "TE-CCL builds two DGX2 whatever the number of chassis; here it is one"
-        return Topology("DGX2", tuple(devices), tuple(links)), (told,)
+        notes = "TE-CCL builds two DGX2 whatever the number of chassis; here it is one"
+        return Topology("DGX2", tuple(devices), tuple(links)), (notes,)
     for i in range(1, 16, 2):
         for here, there in ((0, 16), (16, 0)):
             ends = f"g{here + i}", f"g{there + i - 1}"
@@ -379,11 +344,11 @@ def _amd(named: Named) -> tuple[Topology, tuple[str, ...]]:
             devices.append(device("switch", f"s{i}", host=f"h{host}", copies=named.copies))
             for end in (f"g{2 * i}", f"g{2 * i + 1}", "fabric"):
                 links += duplex(f"s{i}", end, bandwidth=25.0, alpha=between, medium="network")
-    told = (
+    notes = (
         "switches are those that TE-CCL means, 8 a chassis and 1 between them; its numbers of "
         "them are off by one, which makes GPUs of switches and two links too fast"
     )
-    return Topology(f"{named.chassis} × AMD", tuple(devices), tuple(links)), (told,)
+    return Topology(f"{named.chassis} × AMD", tuple(devices), tuple(links)), (notes,)
 
 
 def _mesh(named: Named) -> tuple[Topology, tuple[str, ...]]:
@@ -400,11 +365,11 @@ def _mesh(named: Named) -> tuple[Topology, tuple[str, ...]]:
         for a, b in pairs
         for link in duplex(f"g{a}", f"g{b}", bandwidth=100.0, alpha=named.alpha[0])
     ]
-    told = (
+    notes = (
         "rows of the mesh end where they end; TE-CCL also joins the end of each with the "
         "beginning of the next"
     )
-    return Topology(f"Mesh {side}x{side}", devices, tuple(links)), (told,)
+    return Topology(f"Mesh {side}x{side}", devices, tuple(links)), (notes,)
 
 
 def slip(named: Named) -> str:

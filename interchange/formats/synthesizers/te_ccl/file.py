@@ -18,8 +18,6 @@ the place among all devices, or among the GPUs, or GPUs and switches each count 
 the first of these on which every link of the file exists is taken.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import defaultdict
@@ -90,7 +88,7 @@ class Output:
         What travels, in the order of the lines.
     demands
         Who is said to have which piece, and when in µs, or None where it does not say.
-    ways
+    paths
         By demand, the paths of its amounts, each from source to GPU; empty for whole chunks.
     chunk_size
         Bytes, where a file says so itself.
@@ -106,7 +104,7 @@ class Output:
     algbw: float | None
     flows: tuple[tuple[Piece, Hop], ...]
     demands: Mapping[tuple[int, Piece], float | None]
-    ways: Mapping[tuple[int, Piece], tuple[tuple[Hop, ...], ...]]
+    paths: Mapping[tuple[int, Piece], tuple[tuple[Hop, ...], ...]]
     chunk_size: float | None = None
     solve_time: float | None = None
     others: tuple[str, ...] = field(default=())
@@ -154,7 +152,7 @@ def parse_output(content: bytes) -> Output:
         )
     makespan = _number(said, keys, "Collective_Finish_Time", least=0.0)
     chunk = _number(said, keys, "Chunk_Size", least=0.0)
-    demands, ways = _paths(said.get("Chunk paths"))
+    demands, paths = _paths(said.get("Chunk paths"))
     return Output(
         epoch_duration=tau * 1e6,
         epochs=None if epochs is None else int(epochs),
@@ -162,7 +160,7 @@ def parse_output(content: bytes) -> Output:
         algbw=_number(said, keys, "Algo_Bandwidth", least=0.0),
         flows=tuple(_flow(line, number) for number, line in enumerate(lines)),
         demands=demands | _met(said.get("Demand_Met")),
-        ways=ways,
+        paths=paths,
         chunk_size=None if chunk is None else chunk * 1e9,
         solve_time=_number(said, keys, "Solver_Time", least=-1.0),
         others=tuple(key for name, key in keys.items() if name not in _KNOWN),
@@ -261,9 +259,9 @@ def _paths(
 ]:
     """Read the demands that have paths, and the paths of amounts; odd ones are left out."""
     demands: dict[tuple[int, Piece], float | None] = {}
-    ways: dict[tuple[int, Piece], tuple[tuple[Hop, ...], ...]] = {}
+    paths: dict[tuple[int, Piece], tuple[tuple[Hop, ...], ...]] = {}
     if not isinstance(value, dict):
-        return demands, ways
+        return demands, paths
     for key, listed in value.items():
         found = _DEMAND.fullmatch(key)
         if found is None:
@@ -275,8 +273,8 @@ def _paths(
         demands[demand] = None
         read = [_way(each) for each in listed] if isinstance(listed, list) else []
         if read and all(read):
-            ways[demand] = ways.get(demand, ()) + tuple(each for each in read if each)
-    return demands, ways
+            paths[demand] = paths.get(demand, ()) + tuple(each for each in read if each)
+    return demands, paths
 
 
 def _way(value: Any) -> tuple[Hop, ...] | None:
@@ -303,13 +301,13 @@ class Cluster:
         On which the flows exist, with the abilities that they need.
     names
         Of the devices by number.
-    told
+    notes
         What was changed or assumed, in sentences.
     """
 
     topology: Topology
     names: Mapping[int, str]
-    told: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @cached_property
     def stops(self) -> frozenset[int]:
@@ -326,8 +324,8 @@ def route(hop: Hop) -> tuple[int, ...]:
 def hops(output: Output) -> Iterator[tuple[Piece, Hop]]:
     """Yield all hops of the flows and of the paths."""
     yield from output.flows
-    for (_, piece), ways in output.ways.items():
-        yield from ((piece, hop) for hop in chain.from_iterable(ways))
+    for (_, piece), paths in output.paths.items():
+        yield from ((piece, hop) for hop in chain.from_iterable(paths))
 
 
 def sources_and_ends(output: Output) -> set[int]:
@@ -409,11 +407,11 @@ def derived(output: Output, chunk_size: float) -> Cluster:
         for (src, dst), load in most.items()
     )
     devices = tuple(device("switch" if name[0] == "s" else "gpu", name) for name in names.values())
-    told = (
+    notes = (
         f"{len(links)} links are those of the flows, each as wide as the most that it carries in "
         "an epoch and without latency; name the cluster to know better"
     )
-    return Cluster(Topology("TE-CCL", devices, links), names, (told,))
+    return Cluster(Topology("TE-CCL", devices, links), names, (notes,))
 
 
 def crossed_gpus(output: Output, cluster: Cluster) -> set[int]:
@@ -450,17 +448,17 @@ def able(output: Output, cluster: Cluster) -> Cluster:
             devices.append(device("switch", each.name, host=each.host, copies=copies))
         else:
             devices.append(replace(each, copies=each.copies or each.name in parting))
-    told = list(cluster.told)
+    notes = list(cluster.notes)
     if turned:
-        told.append(
+        notes.append(
             f"GPU {', '.join(sorted(turned))} is a switch, because the file crosses it as one and "
             "wants nothing from it or for it (TE-CCL's NDv2 of 2 chassis marks GPU 0 so)"
         )
     if parting - turned:
         alone = sorted(parting - turned)
-        told.append(f"{some(alone)} cop{'ies' if len(alone) == 1 else 'y'}, as the flows need")
+        notes.append(f"{some(alone)} cop{'ies' if len(alone) == 1 else 'y'}, as the flows need")
     made = replace(topology, devices=tuple(devices), declared=())
-    return Cluster(made, names, tuple(told))
+    return Cluster(made, names, tuple(notes))
 
 
 def _parting(output: Output) -> set[int]:

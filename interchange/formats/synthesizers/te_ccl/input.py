@@ -8,8 +8,6 @@ in a problem: the report says what it is called here, to be typed at ``te-ccl-mi
 What a reader of TE-CCL's schedules can be given.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -183,7 +181,7 @@ def _options(said: _Input) -> tuple[list[str], list[str]]:
         limits.append(f"a time limit of {solver.time_limit * 3600:g} s")
     if solver.mip_gap is not None:
         limits.append(f"a gap of {solver.mip_gap:g}")
-    told = [f"to solve it alike: {method} with {', '.join([*words, *limits])}"]
+    notes = [f"to solve it alike: {method} with {', '.join([*words, *limits])}"]
     left = []
     if instance.alpha_threshold != 0:
         left.append(
@@ -197,7 +195,7 @@ def _options(said: _Input) -> tuple[list[str], list[str]]:
         )
     if instance.switch_to_gpu_link_on:
         left.append("switch_to_gpu_link_on: what crosses a switch here does so without a stop")
-    return told, left
+    return notes, left
 
 
 def _epoch(instance: _Instance) -> str:
@@ -358,7 +356,7 @@ class Settings:
         Bytes, or None.
     lenient
         Whether broken rules are only told.
-    told
+    notes
         What is assumed about the cluster.
     """
 
@@ -366,10 +364,10 @@ class Settings:
     flows: bool
     chunk_size: float | None
     lenient: bool
-    told: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
-def settings_of(asked: Request) -> Settings:
+def settings_of(request: Request) -> Settings:
     """Read the settings.
 
     Raises
@@ -377,16 +375,16 @@ def settings_of(asked: Request) -> Settings:
     FormatError
         If one is not what it should be.
     """
-    typed = asked.settings
+    typed = request.settings
     text = typed.get("cluster", "").strip()
     flows = text.lower() == "flows"
     named = _known_setting(text, typed) if text and not flows else None
-    told: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     if named is not None and named.name not in FIXED and not typed.get("alpha", "").strip():
-        told = ("no link has a latency; set alpha if TE-CCL was given one",)
-    size = number(asked, "chunk_size", 0.0, most=1e9, unit="GB") * 1e9 or None
+        notes = ("no link has a latency; set alpha if TE-CCL was given one",)
+    size = number(request, "chunk_size", 0.0, most=1e9, unit="GB") * 1e9 or None
     lenient = typed.get("lenient", "").strip().lower() in ("true", "yes", "1")
-    return Settings(named, flows, size, lenient, told)
+    return Settings(named, flows, size, lenient, notes)
 
 
 def _known_setting(text: str, typed: Mapping[str, str]) -> Named:

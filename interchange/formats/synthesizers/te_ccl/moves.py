@@ -19,8 +19,6 @@ the list are not counted as broken rules, but they are reported; what breaks a r
 latencies are counted (`Breach`) is no plan.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -106,8 +104,8 @@ def moves_of(output: Output, cluster: Cluster, wanted: Wanted) -> Moves:
     found: list[tuple[Send, set[int]]] = []
     for piece, its in lines.items():
         if piece in split:
-            ways = _ways_of(piece, output, (its, made, cluster, wanted))
-            _split(found, ways, wanted.chunks[piece], cluster)
+            paths = _ways_of(piece, output, (its, made, cluster, wanted))
+            _split(found, paths, wanted.chunks[piece], cluster)
         else:
             _whole(found, made, (_joined(its, cluster), wanted.chunks[piece], cluster, wanted))
     made.moves = _in_order(found, cluster)
@@ -225,26 +223,26 @@ def _ways_of(
         )
     goal = cluster.topology.ranks[chunk.destinations[0]]
     ends = [number for number, name in cluster.names.items() if name == goal]
-    ways = [
+    paths = [
         (min(hop.volume or 0.0 for hop in way), way)
         for end in ends
-        for way in output.ways.get((end, piece), ())
+        for way in output.paths.get((end, piece), ())
         if _leads(way, piece.source, end)
     ]
-    if {hop for _, way in ways for hop in way} != set(lines):
+    if {hop for _, way in paths for hop in way} != set(lines):
         made.apart.append(piece)
-        ways = []
-    if abs(sum(amount for amount, _ in ways) - 1) > NEARLY:
+        paths = []
+    if abs(sum(amount for amount, _ in paths) - 1) > NEARLY:
         followed = fifo_routes(lines, piece.source, made.short)
-        ways = [each for end in ends for each in followed.get(end, [])]
-    total = sum(amount for amount, _ in ways)
+        paths = [each for end in ends for each in followed.get(end, [])]
+    total = sum(amount for amount, _ in paths)
     if total < 1 - NEARLY:
         came, total = total, 1.0  # what is missing stays missing
         made.short.append(
             f"demand not met: {came:g} of chunk {piece.chunk} from {piece.source} comes to {goal}, "
             "which wants all of it"
         )
-    return [(amount / total, way) for amount, way in ways if amount > 0]
+    return [(amount / total, way) for amount, way in paths if amount > 0]
 
 
 def _leads(way: tuple[Hop, ...], source: int, end: int) -> bool:
@@ -258,14 +256,14 @@ def _leads(way: tuple[Hop, ...], source: int, end: int) -> bool:
 
 def _split(
     found: list[tuple[Send, set[int]]],
-    ways: list[tuple[float, tuple[Hop, ...]]],
+    paths: list[tuple[float, tuple[Hop, ...]]],
     number: int,
     cluster: Cluster,
 ) -> None:
     """Add the moves of amounts; what crosses the same links in the same epoch is one."""
     amounts: defaultdict[Hop, float] = defaultdict(float)
     places: dict[Hop, int] = {}
-    for amount, way in ways:
+    for amount, way in paths:
         before: list[int] = []
         for hop in way:
             same = Hop(hop.src, hop.dst, hop.epoch, hop.via)
@@ -411,8 +409,8 @@ class Rules:
                     begun = f"epochs {epochs[first]} to {epoch}" if span > 1 else f"epoch {epoch}"
                     what = f"{begun}: link {link} carries {total:g} chunks and can carry {most:g}"
                     within = f"{span} epochs" if span > 1 else "an epoch"
-                    told = f"{what} in {within} of {self.epoch_duration:g} µs"
-                    yield Breach(epoch, str(link), told)
+                    notes = f"{what} in {within} of {self.epoch_duration:g} µs"
+                    yield Breach(epoch, str(link), notes)
                     break
 
     def loads(self, moves: Sequence[Move]) -> Mapping[Link, Mapping[int, float]]:
@@ -433,11 +431,11 @@ class Rules:
     def slips(self, moves: Sequence[Move]) -> list[str]:
         """Say what of latencies and slow links the file does not count."""
         used = {link.ends: link for move in moves for link in self.links(move.send)}.values()
-        told = []
+        notes = []
         dropped = [link for link in used if link.alpha and not self.latency(link)]
         if dropped:
             longest = max(dropped, key=lambda link: link.alpha)
-            told.append(
+            notes.append(
                 f"latencies of {count(len(dropped), 'link')}, up to {longest.alpha:g} µs of "
                 f"{longest}, are below a tenth of an epoch and not counted in the file"
             )
@@ -450,11 +448,11 @@ class Rules:
         }
         if exits:
             link = next(iter(exits.values()))
-            told.append(
+            notes.append(
                 f"{count(len(exits), 'link')} out of switches take longer than the file counts: "
                 f"{link} takes {self.spread(link)} epochs for a chunk"
             )
-        return told + self._hurried(moves)
+        return notes + self._hurried(moves)
 
     def _hurried(self, moves: Sequence[Move]) -> list[str]:
         """Say which chunks leave before their latency, or a slow link, lets them."""
@@ -465,7 +463,7 @@ class Rules:
                 if came.epoch < move.send.epoch < came.epoch + self.delay(came):
                     alone = came.epoch + self.delay(came, alphas=False) <= move.send.epoch
                     found[alone].append((came, move.send))
-        told = []
+        notes = []
         for alphas, pairs in found.items():
             if not pairs:
                 continue
@@ -473,11 +471,11 @@ class Rules:
             why = "latency is ignored" if alphas else "a slow link counts as a quick one"
             left_at = f"chunk {left.chunk} leaves {left.src} in epoch {left.epoch}"
             came_by = f"sent there over {'->'.join(_stops(came))} in epoch {came.epoch}"
-            told.append(
+            notes.append(
                 f"a rule is broken: {why} {count(len(pairs), 'time')}: first, {left_at}, "
                 f"{came_by}, which takes {self.delay(came)} epochs"
             )
-        return told
+        return notes
 
 
 def _stops(send: Send) -> tuple[str, ...]:

@@ -11,8 +11,6 @@ epoch and the link, or with ``lenient`` played in order, each send when it can g
 Writing a schedule as TE-CCL does; every figure is made of the plan again.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections import defaultdict
@@ -38,27 +36,8 @@ from interchange.formats.format import (
     one_file,
     replayed,
 )
-from interchange.formats.synthesizers.te_ccl.demand import (
-    Named,
-    Wanted,
-    as_released,
-    chunk_bytes,
-    cluster,
-    slip,
-    wanted,
-)
-from interchange.formats.synthesizers.te_ccl.file import (
-    Cluster,
-    Hop,
-    Output,
-    able,
-    crossed_gpus,
-    derived,
-    looks_like_output,
-    parse_output,
-    placed,
-    sources_and_ends,
-)
+from interchange.formats.synthesizers.te_ccl import demand, timing
+from interchange.formats.synthesizers.te_ccl import file as te
 from interchange.formats.synthesizers.te_ccl.input import SETTINGS, Settings, settings_of
 from interchange.formats.synthesizers.te_ccl.moves import (
     Moves,
@@ -67,16 +46,6 @@ from interchange.formats.synthesizers.te_ccl.moves import (
     moves_of,
     plain_sends,
 )
-from interchange.formats.synthesizers.te_ccl.timing import (
-    Findings,
-    Timed,
-    in_turn,
-    lengthened,
-    on_grid,
-)
-
-USUAL = ("all-gather", "all-to-all")
-"""Collectives that TE-CCL knows."""
 
 
 def write_schedule(content: Document) -> Written:
@@ -123,7 +92,7 @@ def _lost(problem: Problem) -> tuple[str, ...]:
     topology, collective = problem.topology, problem.collective
     count = len(topology.devices)
     lost = [f"the cluster: devices are numbers 0 to {count - 1} in the order of their list"]
-    if collective.kind not in USUAL:
+    if collective.kind not in demand.USUAL:
         lost.append(f"that it is a {collective.kind}; who wants what is kept")
     if any(chunk.priority != 1 or chunk.tenant for chunk in collective.chunks):
         lost.append("priorities and tenants of chunks")
@@ -242,7 +211,7 @@ class _Writer:
         """Return the paths of the amounts of a chunk by where they end."""
         at = self.number
         hops = [
-            Hop(at[e.src], at[e.dst], e.epoch, tuple(at[n] for n in e.via), e.fraction)
+            te.Hop(at[e.src], at[e.dst], e.epoch, tuple(at[n] for n in e.via), e.fraction)
             for _, e in sends
         ]
         names = [each.name for each in self.problem.topology.devices]
@@ -255,7 +224,7 @@ class _Writer:
             for end, parts in followed.items()
         }
 
-    def _part(self, hop: Hop, number: int, amount: float) -> Send:
+    def _part(self, hop: te.Hop, number: int, amount: float) -> Send:
         names = [each.name for each in self.problem.topology.devices]
         via = tuple(names[each] for each in hop.via)
         return Send(hop.epoch, number, names[hop.src], names[hop.dst], via, min(1.0, amount))
@@ -285,45 +254,45 @@ _LAST_ROUND = "; of several rounds TE-CCL's A* writes the flows of the last only
 """What may be wrong with a file that has neither Demand_Met nor Chunk paths."""
 
 
-def _read(content: bytes, asked: Request) -> Imported:
-    output = parse_output(content)
+def _read(content: bytes, request: Request) -> Imported:
+    output = te.parse_output(content)
     if not output.flows:
         raise FormatError("it has no flows, so there is no plan in it")
-    settings = settings_of(asked)
-    on, nbytes, told = _cluster(output, asked.topology, settings)
-    want = wanted(output, on, nbytes)
+    settings = settings_of(request)
+    on, nbytes, notes = _cluster(output, request.topology, settings)
+    want = demand.wanted(output, on, nbytes)
     moves = moves_of(output, on, want)
     timed = _timed(output, on, (want, moves, settings.lenient))
-    report = Findings(output, want, moves, timed).report()
-    assumed = (*told, *on.told, *want.told, *report.assumed)
+    report = timing.Findings(output, want, moves, timed).report()
+    assumed = (*notes, *on.notes, *want.notes, *report.assumed)
     return Imported(
         document(want.problem, plan=timed.schedule), Report(report.taken, assumed, report.left_out)
     )
 
 
 def _cluster(
-    output: Output, topology: Topology | None, settings: Settings
-) -> tuple[Cluster, float, tuple[str, ...]]:
+    output: te.Output, topology: Topology | None, settings: Settings
+) -> tuple[te.Cluster, float, tuple[str, ...]]:
     """Return the cluster, the bytes of a chunk, and what of these is assumed."""
     tried: list[tuple[Topology, tuple[str, ...]]] = []
     if settings.named is not None:
-        clean, mended = cluster(settings.named)
-        mended = (*mended, *settings.told)
-        slips = f"the cluster is as TE-CCL's released code builds it: {slip(settings.named)}"
-        tried = [(clean, mended), (as_released(settings.named), (slips, *settings.told))]
+        clean, mended = demand.cluster(settings.named)
+        mended = (*mended, *settings.notes)
+        slips = f"the cluster is as TE-CCL's released code builds it: {demand.slip(settings.named)}"
+        tried = [(clean, mended), (demand.as_released(settings.named), (slips, *settings.notes))]
     elif topology is not None and not settings.flows:
         tried = [(topology, ())]
-    counted = len(tried[0][0].ranks if tried else sources_and_ends(output))
-    nbytes, size_told = chunk_bytes(output, max(counted, 1), given=settings.chunk_size)
+    counted = len(tried[0][0].ranks if tried else te.sources_and_ends(output))
+    nbytes, size_told = demand.chunk_bytes(output, max(counted, 1), given=settings.chunk_size)
     if not tried:
-        return able(output, derived(output, nbytes)), nbytes, (size_told,)
+        return te.able(output, te.derived(output, nbytes)), nbytes, (size_told,)
     lacks = ""
-    for each, told in tried:
-        found = placed(output, each)
+    for each, notes in tried:
+        found = te.placed(output, each)
         # TE-CCL's own plans may cross what its released code takes for a switch.
         last = each is tried[-1][0]
-        if isinstance(found, Cluster) and (last or not crossed_gpus(output, found)):
-            return able(output, found), nbytes, (size_told, *told)
+        if isinstance(found, te.Cluster) and (last or not te.crossed_gpus(output, found)):
+            return te.able(output, found), nbytes, (size_told, *notes)
         lacks = lacks or str(found)
     raise Question(
         f"{lacks}, which {tried[0][0].name} has not; open the cluster that it is about, or name it",
@@ -332,7 +301,7 @@ def _cluster(
     )
 
 
-def _fitting(output: Output) -> dict[str, str]:
+def _fitting(output: te.Output) -> dict[str, str]:
     """Return the clusters of TE-CCL on which a file is possible, as settings."""
     chassis = (
         ("DGX2", 2),
@@ -343,17 +312,22 @@ def _fitting(output: Output) -> dict[str, str]:
         ("AMD", 1),
         ("AMD", 2),
     )
-    tried = [Named(name="DGX1"), *(Named(name=name, chassis=many) for name, many in chassis)]
-    tried += [Named(name="Mesh", side=side) for side in range(2, 9)]
+    tried = [
+        demand.Named(name="DGX1"),
+        *(demand.Named(name=name, chassis=many) for name, many in chassis),
+    ]
+    tried += [demand.Named(name="Mesh", side=side) for side in range(2, 9)]
     choices = {}
     for each in tried:
-        if isinstance(placed(output, as_released(each)), Cluster):
+        if isinstance(te.placed(output, demand.as_released(each)), te.Cluster):
             count = each.side if each.name == "Mesh" else each.chassis
-            choices[f"{each.name}:{count}"] = f"TE-CCL's {cluster(each)[0].name}"
+            choices[f"{each.name}:{count}"] = f"TE-CCL's {demand.cluster(each)[0].name}"
     return choices | {"flows": "the links that its flows use, and nothing else"}
 
 
-def _timed(output: Output, on: Cluster, about: tuple[Wanted, Moves, bool]) -> Timed:
+def _timed(
+    output: te.Output, on: te.Cluster, about: tuple[demand.Wanted, Moves, bool]
+) -> timing.Timed:
     """Return the schedule.
 
     Raises
@@ -372,48 +346,42 @@ def _timed(output: Output, on: Cluster, about: tuple[Wanted, Moves, bool]) -> Ti
     for sends in (plain, joined) if not moves.short else (plain,):
         found = _verified(problem, sends, tau=tau, epochs=epochs)
         if found is not None:
-            return Timed(found)
+            return timing.Timed(found)
     breaches = rules.breaches(moves.moves, moves.short)
     fatal = [each for each in breaches if not lenient or "demand not met" in each.sentence]
     if fatal or moves.short:
         more = f" (and {len(breaches) - 1} more)" if len(breaches) > 1 else ""
         rounds = "" if output.demands or output.fluid else _LAST_ROUND
         raise FormatError(f"{(fatal or breaches)[0].sentence}{more}{rounds}")
-    longer = lengthened(rules, moves.moves)
+    longer = timing.lengthened(rules, moves.moves)
     found = None if breaches else _verified(problem, joined, tau=longer, epochs=epochs)
     if found is not None:
-        told = f"epochs are {longer:g} µs instead of {tau:g} µs, for what TE-CCL does not count"
-        return Timed(found, told)
-    made = in_turn(problem, moves.moves)
+        notes = f"epochs are {longer:g} µs instead of {tau:g} µs, for what TE-CCL does not count"
+        return timing.Timed(found, notes)
+    made = timing.in_turn(problem, moves.moves)
     verify(problem, made)
-    told = (
+    notes = (
         f"sends keep their order and go as early as they can, in epochs of "
         f"{made.epoch_duration:g} µs: those of the file, {tau:g} µs, do not hold them"
     )
     broken = tuple(f"a rule is broken: {each.sentence}" for each in breaches[:3])
-    return Timed(made, told, in_turn=True, broken=broken)
+    return timing.Timed(made, notes, in_turn=True, broken=broken)
 
 
 def _verified(
     problem: Problem, sends: Sequence[Send], *, tau: float, epochs: int
 ) -> Schedule | None:
     """Return a schedule if it is a plan, with more epochs where the last send needs them."""
-    last = max((send.epoch for send in sends), default=0)
-    made = Schedule(tuple(sends), tau, max(epochs, last + 1))
     try:
+        made = timing.on_grid(problem, sends, tau=tau, epochs=epochs)
         verify(problem, made)
     except ScheduleError:
-        longer = on_grid(problem, sends, tau=tau, epochs=epochs)
-        if longer.horizon == made.horizon:
-            return None
-        made = longer
-        try:
-            verify(problem, made)
-        except ScheduleError:
-            return None
+        return None
     return made
 
 
-READER = Reader("te-ccl-schedule", "TE-CCL schedule", ("json",), looks_like_output, _read, SETTINGS)
+READER = Reader(
+    "te-ccl-schedule", "TE-CCL schedule", ("json",), te.looks_like_output, _read, SETTINGS
+)
 
 WRITER = Writer("te-ccl-schedule", "TE-CCL schedule", "json", "plan", write_schedule)

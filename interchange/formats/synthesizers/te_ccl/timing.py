@@ -8,15 +8,11 @@ in earlier ones.
 What a TE-CCL schedule says of itself beside what its replay takes.
 """
 
-from __future__ import annotations
-
-import heapq
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from graphlib import CycleError, TopologicalSorter
 from operator import attrgetter
 
 from ccl.errors import FormatError
@@ -39,7 +35,7 @@ class Timed:
     ----------
     schedule
         What is sent when.
-    told
+    notes
         How its epochs differ from the file's, in words, or nothing.
     in_turn
         Whether it has epochs of its own.
@@ -48,7 +44,7 @@ class Timed:
     """
 
     schedule: Schedule
-    told: str = ""
+    notes: str = ""
     in_turn: bool = False
     broken: tuple[str, ...] = ()
 
@@ -131,24 +127,21 @@ def _groups(moves: Sequence[Move]) -> list[list[int]]:
 
 def _turns(moves: Sequence[Move], groups: Sequence[Sequence[int]]) -> Iterator[int]:
     """Yield the groups, the first in the file of those whose waiting is over."""
+    import networkx  # noqa: PLC0415  heavy, and only schedules off their grid need it
+
     group_of = {place: number for number, group in enumerate(groups) for place in group}
     waits = {
         number: {group_of[each] for place in group for each in moves[place].after}
         for number, group in enumerate(groups)
     }
-    sorter = TopologicalSorter(waits)
+    graph: networkx.DiGraph[int] = networkx.DiGraph()
+    graph.add_nodes_from(waits)
+    graph.add_edges_from((each, number) for number, before in waits.items() for each in before)
     try:
-        sorter.prepare()
-    except CycleError as error:
-        send = moves[groups[error.args[1][0]][0]].send
+        yield from networkx.lexicographical_topological_sort(graph)
+    except networkx.NetworkXUnfeasible:
+        send = moves[groups[networkx.find_cycle(graph)[0][0]][0]].send
         raise FormatError(f"epoch {send.epoch}: {send} waits for what waits for it") from None
-    ready = sorted(sorter.get_ready())
-    while ready:
-        number = heapq.heappop(ready)
-        yield number
-        sorter.done(number)
-        for each in sorter.get_ready():
-            heapq.heappush(ready, each)
 
 
 SAME = 1e-6
@@ -171,10 +164,10 @@ class Findings:
         sends = len(self.timed.schedule.sends)
         what = f"{collective.kind} of {len(collective.chunks)} chunks among {ranks} GPUs"
         when = f"{self.epochs} epochs of {self.output.epoch_duration:g} µs"
-        told = (self.timed.told,) if self.timed.told else ()
+        notes = (self.timed.notes,) if self.timed.notes else ()
         return Report(
             (f"{what}: {sends} sends in {when}", self._compared(), self._bandwidth()),
-            (*self.timed.broken, *told, *self.slips, *self.odd),
+            (*self.timed.broken, *notes, *self.slips, *self.odd),
             self._left_out(),
         )
 
@@ -201,31 +194,31 @@ class Findings:
     @cached_property
     def slips(self) -> Sequence[str]:
         """What its epochs do not count, where they do not hold as they stand."""
-        return self.rules.slips(self.moves.moves) if self.timed.told else ()
+        return self.rules.slips(self.moves.moves) if self.timed.notes else ()
 
     @cached_property
     def odd(self) -> Sequence[str]:
         """Where what it states does not fit its own flows."""
-        told = []
+        notes = []
         tau, epochs, makespan = self.output.epoch_duration, self.output.epochs, self.output.makespan
         if epochs is not None and makespan is not None:
             product = epochs * tau
             if abs(product - makespan) > SAME * product:
-                told.append(
+                notes.append(
                     f"{epochs} epochs of {tau:g} µs are {product:g} µs, and the file says "
                     f"{makespan:g} µs"
                 )
         last = max((move.send for move in self.moves.moves), key=lambda send: send.epoch)
         needed = last.epoch + 1 if self.timed.in_turn else self.timed.schedule.horizon
         if epochs is not None and needed > epochs:
-            told.append(f"its flows need {needed} epochs, the last {last}, and it says {epochs}")
+            notes.append(f"its flows need {needed} epochs, the last {last}, and it says {epochs}")
         apart = self.moves.apart
-        if apart and self.output.ways:
-            told.append(
+        if apart and self.output.paths:
+            notes.append(
                 f"the flows of {len(apart)} chunks are not those of their paths and count: first, "
                 f"chunk {apart[0].chunk} from {apart[0].source}"
             )
-        return [*told, *self._early()]
+        return [*notes, *self._early()]
 
     def _early(self) -> list[str]:
         """Say which demand is said to be met before anything that brings it has arrived."""
@@ -307,14 +300,14 @@ class Findings:
     def _bandwidth(self) -> str:
         """Say the bandwidth, and what that of the file leaves out."""
         size = self.want.problem.collective.size
-        told = f"algbw is {size * 1e-3 / self.makespan:.4g} GB/s as replayed"
+        notes = f"algbw is {size * 1e-3 / self.makespan:.4g} GB/s as replayed"
         stated = self.output.algbw
         if stated is None:
-            return told
+            return notes
         exact = size * 1e-3 / self.stated
         if abs(exact - stated) <= 1e-3 * exact:
-            return f"{told} and {stated:.4g} as stated"
-        whole = f"{told} and {exact:.4g} over the stated time"
+            return f"{notes} and {stated:.4g} as stated"
+        whole = f"{notes} and {exact:.4g} over the stated time"
         return f"{whole}; the {stated:.4g} of the file is of GPUs × one chunk"
 
     def _left_out(self) -> tuple[str, ...]:

@@ -95,7 +95,7 @@ def test_every_formulation_is_explained(name: str) -> None:
 def test_a_size_is_told_or_why_there_is_none(name: str) -> None:
     topology = open_cluster("dgx-1v")
     chosen = formulation(name)
-    kind = min(chosen.collectives & {"all-gather", "broadcast", "all-to-all"})
+    kind = min(chosen.collectives & {"all-gather", "broadcast", "all-to-all"} or {"all-reduce"})
     problem = Problem(topology, make_collective(kind, 8, 1e6, root=0))
     found = explain(name, problem)
     assert found.facts

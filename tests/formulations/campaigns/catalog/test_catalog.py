@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from benchmarks.shuffled import shuffled
 from ccl.collective import Chunk, custom, make_collective
 from ccl.errors import CatalogError, ProblemError
 from ccl.problem import Problem, Window
@@ -17,7 +18,7 @@ from formulations import solve
 from formulations.campaigns import catalog as kept_plans
 from formulations.campaigns.catalog import Catalog
 from formulations.campaigns.catalog import tables as tables_module
-from formulations.campaigns.catalog.relabelling import problem_bytes, shuffled
+from formulations.campaigns.catalog.relabelling import problem_bytes
 from formulations.campaigns.catalog.tables import form_of
 from formulations.solving import api
 from gallery import open_cluster

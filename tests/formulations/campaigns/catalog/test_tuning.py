@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from benchmarks.shuffled import shuffled
 from ccl.collective import all_gather, all_reduce, make_collective
 from ccl.errors import ProblemError, ScheduleError
 from ccl.plans import Schedule
@@ -23,7 +24,6 @@ from formulations.campaigns.catalog import (
     write_lines,
 )
 from formulations.campaigns.catalog.answering import fill
-from formulations.campaigns.catalog.relabelling import shuffled
 from formulations.campaigns.catalog.tuning import scaled, sized
 from gallery import open_cluster
 

@@ -5,8 +5,8 @@ import pytest
 from ccl.errors import Infeasible, ProblemError
 from ccl.topology import Topology, device, duplex
 from formulations.engines.fluid_lp.plain import solve_plain
-from formulations.engines.fluid_lp.strengthened import steps_cost, usage_bound
 from tests.formulations.engines.fluid_lp.clusters import around, ask, star
+from tests.formulations.engines.fluid_lp.thesis_programs import steps_cost, usage_bound
 
 GB = 1e9
 STEP = 1e6

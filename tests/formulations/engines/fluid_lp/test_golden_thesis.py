@@ -1,6 +1,6 @@
 """Every cell of the thesis' tables 6.3 to 6.8 that can be right is reproduced, the others refuted.
 
-The cluster and the costs are inferred from the cells of one and two nodes (`gallery.evaluated`,
+The cluster and the costs are inferred from the cells of one and two nodes (`gallery.papers`,
 `formulations.engines.fluid_lp.plain`); all others are out of sample.
 """
 

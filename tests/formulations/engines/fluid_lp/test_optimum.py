@@ -79,11 +79,20 @@ def test_trees_and_the_linear_program_agree_on_all_reduces(
     problem = Problem(topology, all_reduce(len(topology.ranks), 1e9))
     trees = optimum(problem)
     assert trees.fraction is not None
-    assert "add up at roots" in trees.proved_by
     monkeypatch.setattr(best_rate, "_by_trees", lambda problem: None)
     program = optimum(problem)
+    for each in (trees, program):
+        assert each.every
+        assert "add up at roots" not in each.proved_by
     assert program.fraction is None
     assert program.makespan == pytest.approx(trees.makespan, rel=1e-6)
+
+
+def test_where_memories_copy_an_all_reduce_is_the_best_of_its_kind():
+    """Two memories hand on what they hold to many: a spanning tree of GPUs says nothing of them."""
+    found = optimum(Problem(open_cluster("thesis-2.3"), all_reduce(4, 1e9)))
+    assert not found.every
+    assert "add up at roots" in found.proved_by
 
 
 def test_what_would_take_too_long_is_bounded(monkeypatch: pytest.MonkeyPatch):

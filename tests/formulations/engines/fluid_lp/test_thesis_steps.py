@@ -12,9 +12,9 @@ from ccl.topology import Link, Topology, device
 from ccl.verify import verify
 from formulations import formulation, solve
 from formulations.engines.fluid_lp.plain import solve_plain
-from formulations.engines.fluid_lp.stepwise import fluid_steps
 from gallery import open_cluster
 from tests.formulations.engines.fluid_lp.clusters import around, ask, star
+from tests.formulations.engines.fluid_lp.thesis_programs import fluid_steps
 
 NAME = "thesis-steps"
 

@@ -25,7 +25,8 @@ const times = ({ start, end }) => `${short(start)} – ${short(end)} µs`;
 /** A send in one sentence; only its facts where the scene has no reasons. @param {Plan} plan @param {Sent} send */
 export function sentence(plan, send) {
   const { details, scene } = plan;
-  const label = scene.chunks[send.chunk].label;
+  const terms = scene.terms?.[scene.carried?.[send.i] ?? -1];
+  const label = scene.chunks[send.chunk].label + (terms ? ` of ${terms.label}` : "");
   if (!details) return `${send.src} → ${send.dst}: ${label}, ${times(send)}`;
   const { phrases, reasons, rows } = details;
   const [reason, by, ready, epoch] = rows[send.i];

@@ -14,18 +14,16 @@ different connections that meet on a link. Here each waits for what it needs, an
 the one that can start first, of several to the one that came first in the run.
 """
 
-from __future__ import annotations
-
 import heapq
 import math
 from collections import defaultdict, deque
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from ccl.errors import FormatError
-from ccl.plans import Schedule, Send
+from ccl.plans import Schedule, Send, ranks_of
 from ccl.topology import Link, Topology
-from interchange.programs._lift_run import Carry
+from interchange.execution._lift_run import Carry
 
 MOST_PASSES = 64
 FINE = 4
@@ -41,7 +39,6 @@ Key = tuple[int, int]
 """A chunk and a rank."""
 
 
-@dataclass
 class Held:
     """What a rank holds of a chunk, in the steps in which it grows.
 
@@ -49,15 +46,19 @@ class Held:
     ----------
     sent
         The sums that it sends, smallest first: each is a level.
+
+    Attributes
+    ----------
     came
         For each level µs until all that it needs has arrived.
     left
         For each level µs at which the last send of it has started.
     """
 
-    sent: list[int] = field(default_factory=list)
-    came: list[float] = field(default_factory=list)
-    left: list[float] = field(default_factory=list)
+    def __init__(self, sent: Sequence[int]) -> None:
+        self.sent = sent
+        self.came = [0.0] * (len(sent) + 1)
+        self.left = [0.0] * (len(sent) + 1)
 
     def level(self, mask: int) -> int:
         """Return the first level that contributions are part of."""
@@ -65,6 +66,51 @@ class Held:
             if not mask & ~sum_:
                 return level
         return len(self.sent)
+
+    def needs(self, mask: int) -> Sequence[int]:
+        """Return the levels of which all must have arrived before a sum is sent."""
+        return range(self.level(mask) + 1)
+
+    def precedes(self, mask: int) -> Sequence[int]:
+        """Return the levels of which all must have started before a sum arrives."""
+        return range(self.level(mask))
+
+    def terms(self, _mask: int) -> frozenset[int] | None:
+        """Return the ranks that a send of a sum names: none, it is all that was added up."""
+        return None
+
+
+class Apart(Held):
+    """What a rank holds of a chunk in values that it keeps apart and names when it sends them.
+
+    Parameters
+    ----------
+    came
+        The values that come, each a level.
+    made
+        For each sum that is sent the values that make it up, its own left out.
+    """
+
+    def __init__(self, came: Sequence[int], made: Mapping[int, Sequence[int]]) -> None:
+        super().__init__(came)
+        self._level = {mask: level for level, mask in enumerate(came)}
+        self._made = made
+
+    def level(self, mask: int) -> int:
+        """Return the level of a value; what does not come has the last."""
+        return self._level.get(mask, len(self.sent))
+
+    def needs(self, mask: int) -> Sequence[int]:
+        """Return the levels of the values that make up a sum."""
+        return [self._level[each] for each in self._made[mask]]
+
+    def precedes(self, mask: int) -> Sequence[int]:
+        """Return no level: what is held apart is not changed by what comes."""
+        return ()
+
+    def terms(self, mask: int) -> frozenset[int] | None:
+        """Return the ranks whose contributions a sum is."""
+        return frozenset(ranks_of(mask))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +157,7 @@ class Placer:
 
     Attributes
     ----------
-    ways
+    routes
         The way of each pair of ranks.
     """
 
@@ -125,13 +171,13 @@ class Placer:
         self._sizes = sizes
         self._caps, self._room = _caps(topology)
         size = max(sizes)
-        self.ways = {pair: self._way(links, size) for pair, links in routes.items()}
-        quickest = min(way.duration for way in self.ways.values())
+        self.routes = {pair: self._way(links, size) for pair, links in routes.items()}
+        quickest = min(way.duration for way in self.routes.values())
         self._tau = quickest / (FINE if self._room else 1)
-        for pair, way in self.ways.items():
+        for pair, way in self.routes.items():
             if any(hop.caps for hop in way.hops):
                 hops, spread = _laid(way.hops, self._tau)
-                self.ways[pair] = replace(way, hops=hops, spread=spread)
+                self.routes[pair] = replace(way, hops=hops, spread=spread)
         self._meets = any((each.copies or each.reduces) > each.stores for each in topology.devices)
         self._free: dict[int, float] = {}
         self._last: dict[int, int] = {}
@@ -157,27 +203,37 @@ class Placer:
                 epochs[turn] = epoch
                 latest = max(latest, end)
             if not moved:
-                return self._made(carried, epochs, latest)
+                return self._made(carried, held, epochs=epochs, latest=latest)
         raise FormatError(
             "ranks send parts of sums to one another that cannot all leave before others come"
         )
 
-    def _made(self, carried: Sequence[Carry], epochs: Sequence[int], latest: float) -> Schedule:
+    def _made(
+        self,
+        carried: Sequence[Carry],
+        held: Mapping[Key, Held],
+        *,
+        epochs: Sequence[int],
+        latest: float,
+    ) -> Schedule:
         sends = []
         for turn in sorted(range(len(carried)), key=epochs.__getitem__):
             carry = carried[turn]
-            stops = self.ways[carry.src, carry.dst].stops
-            sends.append(Send(epochs[turn], carry.chunk, stops[0], stops[-1], via=stops[1:-1]))
+            stops = self.routes[carry.src, carry.dst].stops
+            terms = held[carry.chunk, carry.src].terms(carry.mask)
+            sends.append(
+                Send(epochs[turn], carry.chunk, stops[0], stops[-1], stops[1:-1], 1.0, terms)
+            )
         horizon = max(max(epochs) + 1, math.ceil(latest / self._tau - _NEAR))
         return Schedule(tuple(sends), self._tau, horizon)
 
     def _place(self, carry: Carry, held: dict[Key, Held], epoch: int) -> tuple[int, float, float]:
         """Return the first epoch from one on in which a send can go, its start and its end."""
-        way = self.ways[carry.src, carry.dst]
+        way = self.routes[carry.src, carry.dst]
         tau = self._tau
         here, there = held[carry.chunk, carry.src], held[carry.chunk, carry.dst]
-        need = max(here.came[: here.level(carry.mask) + 1])
-        others = there.left[: there.level(carry.mask)]
+        need = max([here.came[level] for level in here.needs(carry.mask)], default=0.0)
+        others = [there.left[level] for level in there.precedes(carry.mask)]
         if others:
             need = max(need, max(others) - way.duration + _MARGIN * tau)
         epoch = max(epoch, math.ceil(need / tau - _NEAR), *self._order(carry, way))
@@ -301,13 +357,13 @@ MOST_ORDERED = 50_000
 
 
 def ordered(
-    carried: Sequence[Carry], held: dict[Key, Held], ways: dict[tuple[int, int], Route]
+    carried: Sequence[Carry], held: dict[Key, Held], routes: dict[tuple[int, int], Route]
 ) -> list[Carry]:
     """Return what is carried in the order in which it goes over the links."""
-    links = [hop.link for way in ways.values() for hop in way.hops]
+    links = [hop.link for way in routes.values() for hop in way.hops]
     if len(set(links)) == len(links) or len(carried) > MOST_ORDERED:
         return list(carried)
-    found = _Order(carried, held, ways).run()
+    found = _Order(carried, held, routes).run()
     return found if len(found) == len(carried) else list(carried)
 
 
@@ -315,11 +371,11 @@ class _Order:
     """The first of each connection that has not gone waits for what it needs, or for its links."""
 
     def __init__(
-        self, carried: Sequence[Carry], held: dict[Key, Held], ways: dict[tuple[int, int], Route]
+        self, carried: Sequence[Carry], held: dict[Key, Held], routes: dict[tuple[int, int], Route]
     ) -> None:
         self._carried = carried
         self._held = held
-        self._ways = ways
+        self._ways = routes
         self._lines: defaultdict[tuple[int, int], deque[int]] = defaultdict(deque)
         self._lacks = {key: [0] * len(each.came) for key, each in held.items()}
         self._came = {key: [0.0] * len(each.came) for key, each in held.items()}
@@ -352,7 +408,7 @@ class _Order:
         """Queue the first of a connection, or let it wait for what it needs."""
         carry = self._carried[turn]
         key = carry.chunk, carry.src
-        if any(self._lacks[key][: self._level(carry, carry.src) + 1]):
+        if any(self._lacks[key][level] for level in self._held[key].needs(carry.mask)):
             self._waiting[key].append(turn)
         else:
             heapq.heappush(self._queue, (self._start(turn), turn))
@@ -360,7 +416,8 @@ class _Order:
     def _start(self, turn: int) -> float:
         """Return the µs at which one can start as things stand."""
         carry = self._carried[turn]
-        came = self._came[carry.chunk, carry.src][: self._level(carry, carry.src) + 1]
+        key = carry.chunk, carry.src
+        came = [self._came[key][level] for level in self._held[key].needs(carry.mask)]
         way = self._ways[carry.src, carry.dst]
         return max(*came, 0.0, *(self._free[hop.link] - hop.offset for hop in way.hops))
 

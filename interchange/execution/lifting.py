@@ -1,30 +1,28 @@
 """From a program back to a plan: what its messages do to the chunks of a collective.
 
 A program is run once with marks in the place of data (`_lift_run`), so that it is known which
-contributions every message carries. Messages take quickest paths over a topology (`_lift_routes`)
-and get epochs in which everything a send needs is there and nothing else is (`_lift_place`). A
-program does more than a schedule can say: it may keep what it received apart from its own and
-send either. Where it does, there is no schedule of it, and the reason is reported.
+contributions every message carries. Messages take quickest paths over a topology and
+get epochs in which everything a send needs is there and nothing else is (`_lift_place`). A
+program may keep what it received apart from its own and send either. Where it does, sends of the
+schedule name what they carry (`ccl.plans.Send.terms`). What no schedule can say has none, and the
+reason is reported.
 
 Ways from rank to rank over a topology: links, and devices that pass on or store between.
 """
 
-from __future__ import annotations
-
-import heapq
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from ccl.errors import FormatError, ProblemError, ScheduleError
-from ccl.plans import Schedule
+from ccl.plans import Schedule, choose_values
 from ccl.problem import Problem
-from ccl.topology import Link, Topology, device
+from ccl.topology import Device, Link, Topology, device
 from ccl.verify import verify
+from interchange.execution._lift_place import Apart, Held, Key, Placer, ordered
+from interchange.execution._lift_run import Carry, Ran, layout_of, run
 from interchange.programs import SENDS, Program
-from interchange.programs._lift_place import Held, Key, Placer, ordered
-from interchange.programs._lift_run import Carry, Ran, layout_of, run
 
 BANDWIDTH = 25.0
 """GB/s, one way, of a link between two ranks about which nothing is known."""
@@ -34,7 +32,7 @@ Pair = tuple[int, int]
 """Where a message leaves and arrives."""
 
 _SAME = 1e-9
-"""Shares of a time by which paths that are equally quick may differ."""
+"""Share of a time by which paths that are equally quick may differ."""
 
 
 @dataclass(frozen=True)
@@ -115,27 +113,20 @@ def _tree(topology: Topology, start: str, nbytes: float, *, stops: bool) -> dict
 
     What stores is on the way only where it may stop there.
     """
-    times = {start: 0.0}
-    before: dict[str, list[str]] = {start: []}
-    queue = [(0.0, start)]
-    done: set[str] = set()
-    while queue:
-        time, here = heapq.heappop(queue)
-        if here in done:
-            continue
-        done.add(here)
-        passed = topology.device(here)
-        if here != start and passed.stores and not (stops and passed.kind != "gpu"):
-            continue
-        for link in topology.links_out[here]:
-            there = time + link.transfer_time(nbytes)
-            known = times.get(link.dst)
-            if known is None or there < known * (1 - _SAME):
-                times[link.dst], before[link.dst] = there, [here]
-                heapq.heappush(queue, (there, link.dst))
-            elif there <= known * (1 + _SAME) and link.dst not in done:
-                before[link.dst].append(here)
-    return before
+    import networkx  # noqa: PLC0415  heavy, and only who lifts programs needs it
+
+    def leads_on(name: str) -> bool:
+        passed = topology.device(name)
+        return name == start or not passed.stores or (stops and passed.kind != "gpu")
+
+    times = {link: link.transfer_time(nbytes) for link in topology.links if leads_on(link.src)}
+    # Whole numbers, so that the order of a sum does not distinguish paths.
+    unit = _SAME * min(times.values(), default=1.0) or 1.0
+    graph: networkx.DiGraph[str] = networkx.DiGraph()
+    graph.add_node(start)
+    graph.add_weighted_edges_from((*link.ends, round(took / unit)) for link, took in times.items())
+    before, _ = networkx.dijkstra_predecessor_and_distance(graph, start)
+    return dict(before)
 
 
 def _back(
@@ -203,14 +194,31 @@ def lift(program: Program, topology: Topology, size: float) -> Lifted:
         if not once:
             return Lifted(problem, None, "it sends nothing")
         carried = _fresh(_legs(once, routes), problem)
-        held = _levels(carried, problem)
-        sizes = [chunk.size for chunk in problem.collective.chunks]
-        placer = Placer(topology, routes.links, sizes)
-        schedule = placer.schedule(ordered(carried, held, placer.ways), held)
+        schedule = _scheduled(problem, carried, routes)
         verify(problem, schedule)
     except (FormatError, ScheduleError) as error:
         return Lifted(problem, None, str(error))
     return Lifted(problem, schedule, notes=_notes(ran, again=len(ran.carried) - len(once)))
+
+
+def _scheduled(problem: Problem, carried: Sequence[Carry], routes: Routes) -> Schedule:
+    """Return the schedule of what is carried; sends name it where sums alone do not say it.
+
+    Raises
+    ------
+    FormatError
+        If a rank sends what does not add up from what came to it.
+    """
+    sizes = [chunk.size for chunk in problem.collective.chunks]
+    placer = Placer(problem.topology, routes.links, sizes)
+    try:
+        held = _levels(carried, problem)
+        return placer.schedule(ordered(carried, held, placer.routes), held)
+    except FormatError:
+        if not problem.collective.reduces:
+            raise
+    held = _values(carried, problem)
+    return placer.schedule(ordered(carried, held, placer.routes), held)
 
 
 def mesh_of(program: Program) -> Topology:
@@ -291,18 +299,48 @@ def _levels(carried: Sequence[Carry], problem: Problem) -> dict[Key, Held]:
             for mask in came[key]:
                 total |= 0 if mask & ~sum_ else mask
             if total != sum_ or before & ~sum_:
-                raise FormatError(_apart(problem, key, sum_=sum_, total=total | before))
+                raise FormatError("a rank sends what is not all that it has added up so far")
             before = sum_
-        held[key] = Held(sums, [0.0] * (len(sums) + 1), [0.0] * (len(sums) + 1))
+        held[key] = Held(sums)
     return held
 
 
-def _apart(problem: Problem, key: Key, *, sum_: int, total: int) -> str:
-    chunk, place = key
-    many = len(problem.topology.ranks)
-    who = f"rank {place}" if place < many else problem.topology.devices[place - many].name
+def _values(carried: Sequence[Carry], problem: Problem) -> dict[Key, Held]:
+    """Return what each rank has of each chunk, as values apart from one another.
+
+    Raises
+    ------
+    FormatError
+        If a rank sends what is no sum of values that came to it before.
+    """
+    came: dict[Key, list[int]] = defaultdict(list)
+    made: dict[Key, dict[int, list[int]]] = defaultdict(dict)
+    for carry in carried:
+        key = carry.chunk, carry.src
+        if carry.mask not in made[key]:
+            values = [mask for mask in (_own(problem, key), *came[key]) if mask]
+            chosen = choose_values(values, carry.mask, adds=_device(problem, key).reduces)
+            if chosen is None:
+                raise FormatError(_apart(problem, key, sum_=carry.mask, values=values))
+            own = _own(problem, key)
+            made[key][carry.mask] = [values[i] for i in chosen if values[i] != own]
+        came[carry.chunk, carry.dst].append(carry.mask)
+    return {key: Apart(came[key], made[key]) for key in came.keys() | made.keys()}
+
+
+def _device(problem: Problem, key: Key) -> Device:
+    """Return the device at a place: ranks come first, then what else stores."""
+    place, topology = key[1], problem.topology
+    many = len(topology.ranks)
     return (
-        f"{who} sends {sum_.bit_count()} contributions to chunk {chunk} apart from the others of "
-        f"the {(total | sum_).bit_count()} that it has then, and a schedule sends all that was "
-        "added up"
+        topology.device(topology.ranks[place]) if place < many else topology.devices[place - many]
+    )
+
+
+def _apart(problem: Problem, key: Key, *, sum_: int, values: Sequence[int]) -> str:
+    chunk, place = key
+    who = f"rank {place}" if place < len(problem.topology.ranks) else _device(problem, key).name
+    return (
+        f"{who} sends {sum_.bit_count()} contributions to chunk {chunk}, which are no sum of the "
+        f"{len(values)} values that it has then"
     )

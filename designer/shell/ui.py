@@ -1,4 +1,4 @@
-"""Small parts of the page: icons, headings, attributes.
+"""Parts of the page: boxes, headings, buttons, tables, choices, menus, dialogs.
 
 Messages that float in for a while: what went wrong, what was restored.
 
@@ -17,14 +17,13 @@ NVIDIA data sheets and TE-CCL's and TACCL's topologies for NVLink, the InfiniBan
 line rates divided by eight, PCIe's raw rate of 16 lanes.
 """
 
-from __future__ import annotations
-
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from dash import html
+import dash_mantine_components as dmc
+from dash import dcc, html
 
 from ccl import text
 
@@ -40,13 +39,137 @@ def heading(text: str, *extra: Any) -> html.Div:
 
 
 def attributes(**values: Any) -> dict[str, Any]:
-    """Return attributes whose names have hyphens: ``aria_label`` becomes ``aria-label``."""
-    return {name.replace("_", "-"): value for name, value in values.items()}
+    """Return attributes whose names have hyphens: ``aria_pressed=True`` is ``aria-pressed="true"``.
+
+    All others stay as they are.
+    """
+    found = {}
+    for name, value in values.items():
+        own = name.startswith(("aria_", "data_"))
+        found[name.replace("_", "-") if own else name] = (
+            str(value).lower() if own and isinstance(value, bool) else value
+        )
+    return found
+
+
+def div(look: str | None, /, *children: Any, **props: Any) -> html.Div:
+    """Return a box of a class around its children; attributes as for `attributes`."""
+    inside = children[0] if len(children) == 1 else list(children)
+    return html.Div(inside, className=look, **attributes(**props))
+
+
+def section(label: str, /, *children: Any, **props: Any) -> html.Section:
+    """Return a region of the page that a screen reader calls by its label."""
+    return html.Section(list(children), **attributes(aria_label=label, **props))
+
+
+def headed(title: str, /, *children: Any, **props: Any) -> html.Section:
+    """Return a region with its label as the small heading."""
+    return section(title, heading(title), *children, **props)
+
+
+def button(words: Any, key: Any, picture: str = "", /, **props: Any) -> dmc.Button:
+    """Return a button of the theme with an id, and with an icon before its words."""
+    left = {"leftSection": icon(picture)} if picture else {}
+    return dmc.Button(words, id=key, **left, **attributes(**props))
+
+
+def quiet(words: Any, key: Any, picture: str = "", /, **props: Any) -> dmc.Button:
+    """Return a small button without a frame, for what stands beside a heading."""
+    return button(words, key, picture, size="compact-xs", variant="subtle", color="gray", **props)
+
+
+def press(children: Any, key: Any, look: str | None = None, /, **props: Any) -> html.Button:
+    """Return a plain button with an id, whose look is that of a class."""
+    return html.Button(children, id=key, type="button", className=look, **attributes(**props))
+
+
+def table(caption: str, look: str, /, heads: Sequence[Any], rows: Sequence[html.Tr]) -> html.Table:
+    """Return a table of a class; heads are words or cells of their own."""
+    cells = [each if isinstance(each, html.Th) else html.Th(each, scope="col") for each in heads]
+    return html.Table(
+        [
+            html.Caption(caption, className="ds-unseen"),
+            html.Thead(html.Tr(cells)),
+            html.Tbody(rows),
+        ],
+        className=look,
+    )
+
+
+def sorter(words: str, key: Any, order: str, /, **props: Any) -> html.Th:
+    """Return the head of a column with the button that sorts by it, and how it is sorted now."""
+    arrow = {"none": "", "ascending": " ↑", "descending": " ↓"}[order]
+    return html.Th(
+        press(f"{words}{arrow}", key, **props), scope="col", **attributes(aria_sort=order)
+    )
+
+
+def banner(picture: str, tone: str, sentence: Any, /) -> html.Div:
+    """Return a sentence in a box with an icon; `tone` is ``good``, ``bad`` or ``plain``."""
+    return div(f"ds-banner ds-{tone}", icon(picture), html.Span(sentence))
+
+
+def graph(key: Any, /, **props: Any) -> dcc.Graph:
+    """Return an empty plot that fills its place, without the buttons of Plotly."""
+    return dcc.Graph(id=key, config=CONFIG, responsive=True, **props)
+
+
+def options(choices: Mapping[str, str]) -> list[dict[str, str]]:
+    """Return the entries of a choice by their values."""
+    return [{"value": value, "label": words} for value, words in choices.items()]
+
+
+def segments(key: Any, label: str, choices: Mapping[str, str], /, **props: Any) -> Any:
+    """Return a choice between a few values side by side, of which the first is chosen."""
+    props = {"value": next(iter(choices)), "size": "xs", "aria_label": label, **props}
+    return dmc.SegmentedControl(id=key, data=options(choices), **attributes(**props))
+
+
+def select(key: Any, choices: Mapping[str, str] | Sequence[Any], /, **props: Any) -> dmc.Select:
+    """Return a menu of values, one of which is always chosen."""
+    data = options(choices) if isinstance(choices, Mapping) else list(choices)
+    props = {"allowDeselect": False, "size": "xs", **props}
+    return dmc.Select(id=key, data=data, **attributes(**props))
+
+
+def modal(key: Any, title: str, size: int, /, *children: Any, **props: Any) -> dmc.Modal:
+    """Return a dialog, closed; what is in it is there before it is opened."""
+    return dmc.Modal(list(children), id=key, title=title, size=size, **{**DIALOG, **props})
+
+
+DIALOG: dict[str, Any] = {
+    "keepMounted": True,
+    "classNames": {"title": "ds-modal-title"},
+    "closeButtonProps": {"aria-label": "Close"},
+}
+"""What dialogs have in common."""
+
+
+def fold(summary: Any, /, *children: Any, look: str = "ds-fold", **props: Any) -> html.Details:
+    """Return what is seen once its summary is pressed."""
+    return html.Details([html.Summary(summary), *children], className=look, **props)
+
+
+def menu(target: Any, entries: Sequence[Any]) -> dmc.Menu:
+    """Return a menu of entries that a button opens."""
+    return dmc.Menu(
+        [dmc.MenuTarget(target), dmc.MenuDropdown(entries)],
+        position="bottom-end",
+        width=268,
+        shadow="md",
+    )
+
+
+def menu_entry(key: Any, picture: str, title: str, note: str) -> dmc.MenuItem:
+    """Return an entry with an icon, and a note below its title."""
+    words = [html.Div(title), html.Small(note)]
+    return dmc.MenuItem(words, id=key, leftSection=icon(picture), className="ds-menu-item")
 
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """A view that is there for whoever asked for it.
+    """A view that is there where it was requested.
 
     Parameters
     ----------
@@ -206,7 +329,7 @@ COLLECTIVE_LABELS: dict[str, str] = {
     "gather": "Gather",
     "scatter": "Scatter",
 }
-"""Collectives that can be asked for by name; a custom one comes from a file."""
+"""Collectives that have a name; a custom one comes from a file."""
 ROOTED = ("broadcast", "reduce", "gather", "scatter")
 
 

@@ -1,0 +1,344 @@
+"""Patterns: what one piece of the data does along a tree, as crossings that wait for one another.
+
+* along an out-tree a piece goes from parent to child, once it is there;
+* along an in-tree a sum goes from child to parent, once the sums of all children are there;
+* along an undirected tree all-reduce sends over each edge, both ways, the sum of the side behind
+  it: to v goes from u what came to u from all its other neighbours, and its own. So a tree takes
+  as long as its longest path, not twice its radius, and loads each edge once each way.
+
+A crossing is a path between two devices that store, over devices that do not. A pattern of a
+representative stands for its images under the group of the task
+(`formulations.engines.tree_columns.task`).
+
+Trees to choose among come from column generation for the best rate; with prices on latency added,
+they get less deep. Undirected trees are those without their roots, and random trees of short
+paths: between the two ends latency and bandwidth count alike, and prices of a steady state know
+nothing of latency.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+
+from ccl.topology import Topology
+from formulations.engines.list_scheduling.timed import Transfers, transfers_along
+from formulations.engines.tree_columns.price import Prices
+from formulations.engines.tree_columns.search import Optimum, Search
+from formulations.engines.tree_columns.task import Column, Task
+
+Links = tuple[int, ...]
+"""Numbers of the links of a path, in the order in which data crosses them."""
+
+LATENCY_SHARES = (0.3, 1.0, 3.0, 10.0)
+"""What the latency of a link costs more, in shares of what links cost on average."""
+
+SHALLOW_SHARES = (0.1, 0.3, 1.0)
+"""What a hop of depth costs, in shares of what a path costs on average."""
+
+SPREADS = (0.05, 0.3, 0.8)
+"""By how much chance makes paths longer, where trees are random."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pattern:
+    """Crossings of one piece; m of them, each after those that it waits for.
+
+    Parameters
+    ----------
+    demand
+        Place of the demand in the task that it serves; 0 for undirected trees.
+    routes
+        Path of each crossing.
+    before, after
+        Pairs of crossings of which the second waits for the first, each shape (pairs,).
+    terms
+        Ranks whose contributions each crossing carries, or None where it is all that is there.
+    """
+
+    demand: int
+    routes: tuple[Links, ...]
+    before: np.ndarray
+    after: np.ndarray
+    terms: tuple[frozenset[int], ...] | None = None
+
+    @cached_property
+    def waits(self) -> list[list[int]]:
+        """Those that each crossing waits for."""
+        found: list[list[int]] = [[] for _ in self.routes]
+        for first, second in zip(self.before.tolist(), self.after.tolist(), strict=True):
+            found[second].append(first)
+        return found
+
+    def heads(self, delays: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
+        """Return when each crossing can begin, and the least from its arrival to the end, in µs.
+
+        `delays` are the µs of each crossing.
+        """
+        head, tail = [0.0] * len(self.routes), [0.0] * len(self.routes)
+        for number, those in enumerate(self.waits):
+            for each in those:
+                head[number] = max(head[number], head[each] + delays[each])
+        for number in range(len(self.routes) - 1, -1, -1):
+            behind = tail[number] + delays[number]
+            for each in self.waits[number]:
+                tail[each] = max(tail[each], behind)
+        return np.array(head), np.array(tail)
+
+
+def directed(task: Task, demand: int, column: Column) -> Pattern:
+    """Return what a piece does along a tree of column generation, out of the root or into it."""
+    reduces = task.sides[task.demands[demand].side].reduces
+    order = column.order[::-1] if reduces else column.order
+    place = {vertex: number for number, vertex in enumerate(order)}
+    routes = tuple(
+        tuple(column.links_to(vertex)[::-1] if reduces else column.links_to(vertex))
+        for vertex in order
+    )
+    edges = [
+        (place[parent], place[vertex])
+        for vertex in order
+        if (parent := int(column.parents[vertex])) != column.root
+    ]
+    first, second = np.array(edges, dtype=np.int64).reshape(-1, 2).T
+    return Pattern(demand, routes, *((second, first) if reduces else (first, second)))
+
+
+Edge = tuple[int, int, Links, Links]
+"""Two devices, the smaller first, and the paths from it and back."""
+
+
+class Undirected:
+    """Trees without a root on a cluster whose links have links back.
+
+    Parameters
+    ----------
+    topology
+        The cluster.
+    """
+
+    def __init__(self, topology: Topology) -> None:
+        self.topology = topology
+        index = topology.link_index
+        self._back = [index.get((each.dst, each.src), -1) for each in topology.links]
+        self._rank = {topology.index[name]: rank for rank, name in enumerate(topology.ranks)}
+
+    def back(self, links: Sequence[int]) -> Links | None:
+        """Return the path back, or None where a link has none."""
+        found = tuple(self._back[link] for link in reversed(links))
+        return None if -1 in found else found
+
+    def edges_of(self, task: Task, demand: int, column: Column) -> tuple[Edge, ...] | None:
+        """Return the edges of a tree over ranks alone, sorted; None where links back lack."""
+        side = task.sides[task.demands[demand].side]
+        device = side.vertices.tolist()
+        found = []
+        for vertex in column.order:
+            links = tuple(column.links_to(vertex))
+            # On the reversed cluster links lead from child to parent, so this is the way back.
+            links = links[::-1] if side.reduces else links
+            other = self.back(links)
+            if other is None:
+                return None
+            ends = device[int(column.parents[vertex])], device[vertex]
+            if not {*ends} <= self._rank.keys():
+                return None
+            down, up = (other, links) if side.reduces else (links, other)
+            found.append(_edge(*ends, down, up))
+        return tuple(sorted(found))
+
+    def pattern(self, edges: Sequence[Edge]) -> Pattern:
+        """Return what a piece of an all-reduce does along a tree: sums of sides, both ways."""
+        out: defaultdict[int, dict[int, Links]] = defaultdict(dict)
+        for one, other, there, back in edges:
+            out[one][other], out[other][one] = there, back
+        root = edges[0][0]
+        parent, order = {root: root}, [root]
+        for vertex in order:
+            for each in out[vertex]:
+                if each not in parent:
+                    parent[each] = vertex
+                    order.append(each)
+        up = [(vertex, parent[vertex]) for vertex in reversed(order[1:])]
+        crossings = [*up, *((end, start) for start, end in reversed(up))]
+        place = {ends: number for number, ends in enumerate(crossings)}
+        pairs = [
+            (place[far, start], number)
+            for number, (start, end) in enumerate(crossings)
+            for far in out[start]
+            if far != end
+        ]
+        before, after = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+        routes = tuple(out[start][end] for start, end in crossings)
+        return Pattern(0, routes, before, after, self._terms(crossings, pairs))
+
+    def _terms(
+        self, crossings: Sequence[tuple[int, int]], pairs: Sequence[tuple[int, int]]
+    ) -> tuple[frozenset[int], ...]:
+        found = [{self._rank[start]} for start, _ in crossings]
+        for first, second in sorted(pairs, key=lambda pair: pair[1]):
+            found[second] |= found[first]
+        return tuple(map(frozenset, found))
+
+    def random(
+        self, transfers: Transfers, *, many: int, nbytes: float, seed: int
+    ) -> Iterator[tuple[Edge, ...]]:
+        """Yield random trees of short paths, by turns from a rank and from both ends of an edge.
+
+        Parameters
+        ----------
+        transfers
+            What can be crossed.
+        many
+            How many are tried.
+        nbytes
+            Of a piece, by which paths are measured.
+        seed
+            Of the random numbers.
+        """
+        out: defaultdict[int, list[tuple[int, float, Links]]] = defaultdict(list)
+        delays = transfers.delay(nbytes).tolist()
+        pairs = zip(transfers.src.tolist(), transfers.dst.tolist(), strict=True)
+        for number, ends in enumerate(pairs):
+            first, last = transfers.first[number : number + 2]
+            links = tuple(transfers.link[first:last].tolist())
+            if self._rank.keys() >= {*ends} and self.back(links) is not None:
+                out[ends[0]].append((ends[1], delays[number], links))
+        roots, dice = sorted(out), np.random.default_rng(seed)
+        for turn in range(many if len(roots) == len(self._rank) else 0):
+            spread = SPREADS[turn * len(SPREADS) // many]
+            yield self._grown(out, roots[turn % len(roots)], turn % 2 == 1, spread, dice)
+
+    def _grown(
+        self,
+        out: dict[int, list[tuple[int, float, Links]]],
+        root: int,
+        twin: bool,
+        spread: float,
+        dice: np.random.Generator,
+    ) -> tuple[Edge, ...]:
+        """Return a tree of the shortest paths from a rank, or from the ends of one of its edges."""
+        came: dict[int, tuple[int, Links]] = {}
+        far, heap = {root: 0.0}, [(0.0, 0.0, root)]
+        if twin:
+            other, _, links = out[root][int(dice.integers(len(out[root])))]
+            far[other], came[other] = 0.0, (root, links)
+            heap.append((0.0, 1.0, other))
+        done = set()
+        while heap:
+            here, _, vertex = heapq.heappop(heap)
+            if vertex in done:
+                continue
+            done.add(vertex)
+            chance = dice.random((len(out[vertex]), 2)).tolist()
+            for (end, delay, links), (longer, turn) in zip(out[vertex], chance, strict=True):
+                there = here + delay * (1 + spread * longer)
+                if end not in done and there < far.get(end, np.inf):
+                    far[end], came[end] = there, (vertex, links)
+                    heapq.heappush(heap, (there, turn, end))
+        edges = []
+        for end, (start, links) in came.items():
+            other_way = self.back(links)
+            assert other_way is not None
+            edges.append(_edge(start, end, links, other_way))
+        return tuple(sorted(edges))
+
+
+def _edge(start: int, end: int, there: Links, back: Links) -> Edge:
+    return (start, end, there, back) if start < end else (end, start, back, there)
+
+
+def enriched(found: Optimum, search: Search) -> None:
+    """Add trees to the pool of an optimum that are less deep, or of less latency, or both."""
+    task, prices = found.task, found.prices
+    alpha = np.array([each.alpha for each in task.problem.topology.links])
+    even = np.ones(len(task.rows.rates))
+    prices = prices if prices.any() else even
+    search.pool = found.pool
+    own = Prices(task, prices)
+    for share in SHALLOW_SHARES:
+        flatter = own.shallow(own.cheapest(), share)
+        if flatter is not None:
+            search.take(own, flatter)
+    for each in (own, Prices(task, even)):
+        flat = each.breadth()
+        if flat is not None:
+            search.take(each, flat)
+    priced(search, prices, alpha, LATENCY_SHARES)
+
+
+def priced(search: Search, prices: np.ndarray, alpha: np.ndarray, shares: Sequence[float]) -> None:
+    """Add the cheapest trees where links have prices and their latency costs something too."""
+    task = search.task
+    mean = float((task.rows.fold.T @ (prices / task.rows.speeds)).mean())
+    for share in shares:
+        extra = None
+        if share:
+            if not alpha.any():
+                return
+            extra = alpha * (share * mean / alpha.mean())
+        at = Prices(task, prices, extra=extra)
+        cheapest = at.cheapest()
+        search.take(at, cheapest)
+        flatter = at.shallow(cheapest, SHALLOW_SHARES[1])
+        if flatter is not None:
+            search.take(at, flatter)
+
+
+@dataclass
+class Routes:
+    """Paths by number, and what crossing them takes.
+
+    Parameters
+    ----------
+    topology
+        Where they are.
+    """
+
+    topology: Topology
+    _numbers: dict[Links, int] = field(default_factory=dict)
+    _made: Transfers | None = None
+
+    def number(self, links: Links) -> int:
+        """Return the number of a path, a new one if it is new."""
+        return self._numbers.setdefault(links, len(self._numbers))
+
+    def images(self, moved: np.ndarray | None) -> np.ndarray:
+        """Return the numbers of the images of all paths, shape (group, paths).
+
+        `moved` are the images of links, shape (group, links), or None of the identity alone.
+        """
+        known = list(self._numbers)
+        if moved is None:
+            return np.arange(len(known))[None, :]
+        flat = [link for each in known for link in each]
+        ends = np.cumsum([0, *map(len, known)]).tolist()
+        found = []
+        for row in moved[:, flat].tolist():
+            images = (tuple(row[i:j]) for i, j in pairwise(ends))
+            found.append([self.number(each) for each in images])
+        return np.array(found)
+
+    def taken_from(self, others: Routes) -> np.ndarray:
+        """Return the numbers here of all paths of others, shape (paths,)."""
+        return np.array([self.number(each) for each in others._numbers])
+
+    @property
+    def transfers(self) -> Transfers:
+        """All paths as arrays."""
+        if self._made is None or len(self._made) < len(self._numbers):
+            links = self.topology.links
+            self._made = transfers_along(
+                self.topology,
+                [
+                    (links[each[0]].src, *(links[link].dst for link in each))
+                    for each in self._numbers
+                ],
+            )
+        return self._made

@@ -1,0 +1,223 @@
+"""Jobs: the pieces of all ranks as crossings, in the best order on the links.
+
+Pieces of representatives are copied to the images of their roots. What comes first hardly matters,
+since passes forwards and backwards (`formulations.engines.list_scheduling.reordering`) put it into
+a better order; four rules begin, and the best of them go on.
+
+All-reduce by two halves takes the order in which the sums of a root are done as the order in which
+it spreads them: the piece that is done first is the one that is needed first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import astuple, dataclass, replace
+
+import numpy as np
+
+from ccl.plans import Schedule
+from ccl.problem import Problem
+from formulations.engines.list_scheduling.reordering import Pass, Passes
+from formulations.engines.list_scheduling.timed import TimedTransfers, Transfers, in_epochs
+from formulations.engines.tree_columns.heads_tails import HeadsAndTails
+from formulations.engines.tree_columns.patterns import Pattern, Routes
+from formulations.engines.tree_columns.task import Task
+
+GOING_ON = 2
+"""How many of the first orders are improved."""
+
+
+@dataclass(frozen=True, eq=False)
+class Jobs:
+    """Crossings of all pieces; n of them.
+
+    Parameters
+    ----------
+    route
+        Number of the path of each, shape (n,).
+    chunk
+        Number of the piece of each, shape (n,).
+    nbytes
+        Of each, shape (n,).
+    before, after
+        Pairs of which the second waits for the first, each shape (pairs,).
+    tail
+        µs that each and what has to follow it take at least, shape (n,).
+    turn
+        Place of its piece among those of its tree, from 0 to 1, shape (n,).
+    terms
+        Ranks whose contributions each carries, or None where none is named.
+    """
+
+    route: np.ndarray
+    chunk: np.ndarray
+    nbytes: np.ndarray
+    before: np.ndarray
+    after: np.ndarray
+    tail: np.ndarray
+    turn: np.ndarray
+    terms: tuple[frozenset[int], ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self.route)
+
+    @property
+    def first(self) -> np.ndarray:
+        """Whether each waits for none, shape (n,)."""
+        return np.asarray(np.bincount(self.after, minlength=len(self)) == 0)
+
+    @property
+    def last(self) -> np.ndarray:
+        """Whether none waits for each, shape (n,)."""
+        return np.asarray(np.bincount(self.before, minlength=len(self)) == 0)
+
+    def passes(self, transfers: Transfers) -> Passes:
+        """Return passes over them."""
+        return Passes(transfers, self.route, self.nbytes, self.before, self.after)
+
+    def best(self, transfers: Transfers, *, goal: float, over: Callable[[], bool]) -> Pass:
+        """Return starts and arrivals in the best order that is found."""
+        passes, tie = self.passes(transfers), np.arange(len(self)) * 1e-9
+        scale = float(self.tail.max(initial=0.0))
+        rules = (
+            -self.tail + tie,
+            self.turn * scale + tie,
+            self.turn * scale - self.tail + tie,
+            4 * self.turn * scale - self.tail + tie,
+        )
+        begun: list[Pass] = []
+        for rule in rules:
+            begun.append(passes.forward(rule))
+            if over():
+                break
+        begun.sort(key=_last)
+        found = [passes.improved(each, goal=goal, over=over) for each in begun[:GOING_ON]]
+        return min(found, key=_last)
+
+    def schedule(
+        self, problem: Problem, transfers: Transfers, start: np.ndarray, *, cut: bool
+    ) -> Schedule:
+        """Return the schedule in this order, of a problem whose chunks are these pieces.
+
+        Unless they are those of the question it says into how many it cuts.
+        """
+        timed = TimedTransfers(self.route, self.chunk, start, np.arange(len(self)))
+        plan = in_epochs(
+            problem, transfers, timed, waits=(self.before, self.after), terms=self.terms
+        )
+        return replace(plan, chunks=len(problem.collective.chunks)) if cut else plan
+
+
+def _last(each: Pass) -> float:
+    return float(each[1].max(initial=0.0))
+
+
+def jobs_of(
+    task: Task,
+    model: HeadsAndTails,
+    *,
+    many: np.ndarray,
+    nbytes: np.ndarray,
+    numbers: Callable[[int, np.ndarray], np.ndarray],
+) -> Jobs:
+    """Copy the pieces of representatives to their images.
+
+    Parameters
+    ----------
+    task
+        With the group.
+    model
+        With the pool, and where its paths have numbers; images get theirs.
+    many
+        Pieces of each pattern, shape (patterns,).
+    nbytes
+        Of a piece of each demand, shape (demands,).
+    numbers
+        Says, of a demand, the pieces of a representative: the chunk of each image, which is shape
+        (pieces, images).
+    """
+    patterns, routes = model.patterns, model.routes
+    images = routes.images(task.symmetry.links if task.symmetry.order > 1 else None)
+    parts: list[tuple[np.ndarray, ...]] = []
+    terms: list[frozenset[int]] = []
+    done = 0
+    for demand, size in enumerate(nbytes.tolist()):
+        own = [k for k in np.flatnonzero(many).tolist() if patterns[k].demand == demand]
+        turns = np.concatenate([(np.arange(many[k]) + 0.5) / many[k] for k in own])
+        order = np.argsort(turns, kind="stable")
+        pieces = np.repeat(own, many[own])[order].tolist()
+        chunks = numbers(demand, np.arange(len(pieces)))
+        for turn, k, row in zip(turns[order].tolist(), pieces, chunks, strict=True):
+            part = _copied(patterns[k], routes, images, chunks=row, nbytes=size)
+            parts.append((*part[:3], part[3] + done, part[4] + done, part[5], turn + 0 * part[5]))
+            terms += _moved(patterns[k], task.symmetry.ranks)
+            done += len(part[0])
+    route, chunk, sizes, before, after, tail, turn = map(np.concatenate, zip(*parts, strict=True))
+    return Jobs(route, chunk, sizes, before, after, tail, turn, tuple(terms) or None)
+
+
+def _copied(
+    pattern: Pattern, routes: Routes, images: np.ndarray, *, chunks: np.ndarray, nbytes: float
+) -> tuple[np.ndarray, ...]:
+    """Return routes, chunks, bytes, waits and tails of the crossings of a piece and its images."""
+    own, order = np.array([routes.number(each) for each in pattern.routes]), len(images)
+    delays = routes.transfers.delay(nbytes)[own]
+    tail = delays + pattern.heads(delays.tolist())[1]
+    offset = len(own) * np.arange(order)[:, None]
+    return (
+        images[:, own].ravel(),
+        np.repeat(chunks, len(own)),
+        np.full(len(own) * order, nbytes),
+        (pattern.before + offset).ravel(),
+        (pattern.after + offset).ravel(),
+        np.tile(tail, order),
+    )
+
+
+def _moved(pattern: Pattern, ranks: np.ndarray) -> list[frozenset[int]]:
+    """Return the terms of all images of a pattern, none where it has none."""
+    if pattern.terms is None:
+        return []
+    return [frozenset(image[list(each)].tolist()) for image in ranks for each in pattern.terms]
+
+
+def joined(one: Jobs, two: Jobs, plans: tuple[Pass, Pass], *, pieces: int) -> tuple[Jobs, Pass]:
+    """Return sums and what spreads them as one, and a first order of it: one after the other.
+
+    Parameters
+    ----------
+    one, two
+        Reduce-scatter and all-gather, cut alike.
+    plans
+        The best order of each.
+    pieces
+        Of a shard; they have numbers side by side.
+    """
+    many = int(one.chunk.max()) + 1
+    done, begun = np.zeros(many), np.full(many, np.inf)
+    np.maximum.at(done, one.chunk, plans[0][1])
+    np.minimum.at(begun, two.chunk, plans[1][0])
+    shard, sums = np.arange(many) // pieces, np.empty(many, dtype=np.int64)
+    sums[np.lexsort((begun, shard))] = np.lexsort((done, shard))
+    two = replace(two, chunk=sums[two.chunk])
+    last, first = np.flatnonzero(one.last), np.flatnonzero(two.first)
+    # Every last crossing of a sum is before every first one of what spreads it.
+    order = np.argsort(one.chunk[last], kind="stable")
+    begin, end = (
+        np.searchsorted(one.chunk[last][order], two.chunk[first], side=side)
+        for side in ("left", "right")
+    )
+    after = np.repeat(first, end - begin) + len(one)
+    offset = np.arange(len(after)) - np.repeat(np.cumsum(end - begin) - (end - begin), end - begin)
+    before = last[order[np.repeat(begin, end - begin) + offset]]
+    pairs = zip(astuple(one)[:-1], astuple(two)[:-1], strict=True)
+    route, chunk, nbytes, _, _, tail, turn = (np.concatenate(each) for each in pairs)
+    both = Jobs(
+        *(route, chunk, nbytes),
+        np.concatenate([one.before, two.before + len(one), before]),
+        np.concatenate([one.after, two.after + len(one), after]),
+        *(tail, turn),
+    )
+    stop = _last(plans[0])
+    starts, ends = (np.concatenate([plans[0][k], plans[1][k] + stop]) for k in range(2))
+    return both, (starts, ends)

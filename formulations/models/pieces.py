@@ -1,0 +1,94 @@
+"""Pieces along trees: shards are cut, every piece takes a tree, and passes put them into order.
+
+1. Trees come from column generation for the best rate, with less deep ones added
+   (`formulations.engines.tree_columns.patterns`).
+2. How much of the data each carries is a linear program that counts what comes before a crossing
+   and what has to follow it (`formulations.engines.tree_columns.heads_tails`), so latency counts
+   as much as bandwidth does at this size.
+3. Shards are cut into as many pieces as make the shares whole numbers, or nearly: few large ones
+   are quick to fill links, many small ones come close to the best rate.
+4. List scheduling forwards and backwards orders the pieces on the links
+   (`formulations.engines.tree_columns.pieces`).
+
+All-reduce is a reduce-scatter and an all-gather whose pieces are matched, so that they overlap; or
+undirected trees, over each edge of which goes, both ways, the sum of the side behind it.
+
+Where switches copy or add, trees that use it are left to other methods.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ccl.options import option
+from ccl.problem import Problem
+from ccl.result import Result, Stop
+from formulations.core.preparing import clock
+from formulations.core.registry import Formulation
+from formulations.engines.reverse_time import adding, irreversible
+
+if TYPE_CHECKING:
+    from formulations.core.run import Run
+
+SECONDS = 10.0
+"""For everything where no limit was set."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Into what shards are cut, and which trees are tried."""
+
+    pieces: int = option(
+        0, "Pieces per shard", "0: several numbers are tried, and the best counts", min=0, max=4096
+    )
+    seed: int = option(0, "Seed", "Of random trees", min=0)
+
+
+def refuses(problem: Problem) -> str | None:
+    """Explain why no trees are sought, or None."""
+    from formulations.engines.tree_columns.task import refusal  # noqa: PLC0415  it loads numba
+
+    reason = refusal(problem)
+    if reason is not None:
+        return reason
+    for each in problem.topology.devices:
+        if each.stores and not each.copies and not problem.collective.reduces:
+            return f"{each.name} stores and cannot copy, and trees here branch where data is stored"
+        if not each.stores and (each.copies or each.reduces):
+            what = "copies" if each.copies else "adds"
+            return f"{each.name} {what} without storing, and trees here branch at GPUs alone"
+    collective = problem.collective
+    if len({each.size for each in collective.chunks}) > 1:
+        return "its chunks have several sizes, and here all pieces of a shard are alike"
+    return irreversible(problem)
+
+
+def run(run: Run, options: Options) -> Result:
+    """Try numbers of pieces until a plan meets the bound or the time is over."""
+    from formulations.engines.tree_columns.cuts import COUNTS, AllReduce, Directed, Limits  # noqa: PLC0415  it loads a solver
+
+    seconds = SECONDS if run.left is None else run.left
+    limits = Limits(clock() + seconds, run)
+    counts = (options.pieces,) if options.pieces else COUNTS
+    problem = adding(run.problem) if run.problem.collective.reduces else run.problem
+    if problem.collective.kind == "all-reduce":
+        AllReduce(limits, seed=options.seed).offer(counts)
+    else:
+        Directed(problem, limits).offer(counts)
+    if run.enough:
+        return run.finish(run.reached)
+    return run.finish(Stop.TIME_LIMIT if run.late else Stop.PASSES)
+
+
+FORMULATION = Formulation(
+    name="pieces",
+    title="Pieces along trees, in the best order",
+    reference="Jackson, 1955 (heads and tails); Li and Willis, EJOR 56, 1992 (passes); our own cut",
+    collectives=frozenset({"all-gather", "reduce-scatter", "all-reduce", "broadcast", "reduce"}),
+    options=Options,
+    refuses=refuses,
+    run=run,
+    model="columns",
+    whole_chunks=False,
+)

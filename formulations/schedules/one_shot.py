@@ -1,0 +1,218 @@
+"""One-shot all-reduce: every GPU gets every other's vector, and each adds up itself.
+
+One step of (p-1) messages: on one port  α + (p-1) mβ,  where a reduce-scatter and an all-gather
+take 2 α and 2 (p-1)/p mβ. So it is the shortest where latency is all, and on a switch that
+neither adds nor copies no plan is shorter at small sizes (`formulations.bounds.cut_times`). NCCL
+and its like have it for small messages.
+
+In several steps everybody exchanges in a group, then, of the sums, with its likes of the other
+groups, and so on: with groups of k1, k2, ... whose product is p that is  steps α + (k1-1 + k2-1 +
+...) mβ.  Groups are hosts and rails, the two quads of a DGX-1, or whatever paths without a GPU
+join; groups of two throughout are recursive doubling.
+
+Decisions: sends name the contributions that they carry (`ccl.plans.Send.terms`), so a vector that
+comes early is in nothing that is sent before its turn. For every product of two or three numbers
+that is p an order of the ranks is sought in which all groups are joined, and the steps are tried
+from the first to the last and back. Where GPUs are not all joined, vectors are relayed: that is an
+all-gather of vectors, and list scheduling finds it (`formulations.engines.list_scheduling`).
+Vectors go whole, or in a few pieces, which do not wait for one another on their way. The best
+counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import combinations_with_replacement, permutations
+from math import prod
+
+import numpy as np
+
+from ccl import text
+from ccl.collective import all_gather
+from ccl.errors import SolveError
+from ccl.plans import Schedule
+from ccl.problem import Problem
+from ccl.result import Plan, Result, Stop
+from formulations.core.registry import Formulation, NoOptions
+from formulations.core.run import Run
+from formulations.engines.closed_forms.hosts import arranged, by_rank
+from formulations.engines.closed_forms.routing import Formula, Pattern, reachability
+from formulations.engines.closed_forms.steps import answer
+from formulations.engines.closed_forms.steps import refuses as refuses_any
+from formulations.engines.closed_forms.trees import Messages, Task
+
+MOST = 30_000
+"""Messages above which there are too many."""
+
+PIECES = (1, 2, 4, 8)
+"""Into how many vectors are cut."""
+
+PASSES = 12
+"""Of list scheduling for each number of pieces."""
+
+
+def refuses(problem: Problem) -> str | None:
+    """Refuse too many messages, and switches that add or copy, which do better."""
+    reason = refuses_any(problem)
+    if reason is not None:
+        return reason
+    topology = problem.topology
+    ranks, least = topology.ranks, _pieces(problem)[0]
+    messages = least * len(ranks) * (len(ranks) - 1)
+    if messages > MOST:
+        return f"{len(ranks)} GPUs would send {messages:,} messages, and {MOST:,} are the most"
+    for each in topology.devices:
+        if each.reduces and not each.stores:
+            return f"{each.name} adds on the way, and vectors come one by one here"
+    return None
+
+
+def _pieces(problem: Problem) -> tuple[int, ...]:
+    """Return into how many pieces vectors may be cut."""
+    collective = problem.collective
+    if collective.whole or not collective.alike:
+        return (len(collective.chunks),)
+    return PIECES
+
+
+def run(run: Run, options: NoOptions) -> Result:
+    """Try one step, then two or three, then relays, with more and more pieces."""
+    best, closed, ranks = run.best, None, len(run.problem.topology.ranks)
+    for pieces in _pieces(run.problem):
+        if pieces * ranks * (ranks - 1) > MOST or _over(run):
+            break
+        before = run.best
+        for order, steps, formula in _tried(run.problem):
+            inner = _in_steps(run, pieces, steps, order)
+            messages = partial(_exchanged, steps=steps)
+            answer(inner, Pattern(order, messages, formula, exchange=messages))
+            run.best = inner.best
+            if run.best is not best:
+                best, closed = run.best, inner.closed_form
+            if _over(run):
+                break
+        run.best = _relayed(run, pieces)
+        if run.best is not best:
+            best, closed = run.best, None
+        if before is not None and run.best is before:
+            break
+    run.closed_form = closed
+    return run.finish(run.reached if run.enough else Stop.CONSTRUCTED)
+
+
+def _over(run: Run) -> bool:
+    return run.enough or run.expired
+
+
+def _in_steps(run: Run, pieces: int, steps: Sequence[np.ndarray], order: np.ndarray) -> Run:
+    """Return a run for vectors in pieces whose plans name the sums that groups exchange."""
+    ranks = run.problem.topology.ranks
+    carried: dict[tuple[str, str], frozenset[int]] = {}
+    has = [frozenset({int(rank)}) for rank in order]
+    for groups in steps:
+        for each in groups.tolist():
+            pairs = permutations(each, 2)
+            carried |= {(ranks[order[i]], ranks[order[j]]): has[i] for i, j in pairs}
+        for each in groups.tolist():
+            everything = frozenset[int]().union(*(has[place] for place in each))
+            for place in each:
+                has[place] = everything
+
+    def named(plan: Schedule) -> Plan:
+        sends = tuple(replace(each, terms=carried[each.src, each.dst]) for each in plan.sends)
+        return run.turn(replace(plan, sends=sends, chunks=pieces))
+
+    return _inner(run, run.problem.cut_into(pieces), named)
+
+
+def _relayed(run: Run, pieces: int) -> Result | None:
+    """Return the best plan with that of list scheduling for an all-gather of vectors."""
+    from formulations.engines.list_scheduling.search import search  # noqa: PLC0415  it loads numba
+
+    problem, many = run.problem, len(run.problem.topology.ranks)
+    vectors = all_gather(many, many * problem.collective.size, chunks=pieces)
+
+    def named(plan: Schedule) -> Plan:
+        sends = tuple(
+            replace(
+                each,
+                chunk=each.chunk % pieces,
+                terms=frozenset({vectors.chunks[each.chunk].holders[0]}),
+            )
+            for each in plan.sends
+        )
+        return run.turn(replace(plan, sends=sends, chunks=pieces))
+
+    inner = _inner(run, replace(problem, collective=vectors), named)
+    try:
+        search(inner, seed=0, passes=PASSES, symmetry=True)
+    except SolveError as error:
+        run.note(f"vectors in {text.count(pieces, 'piece')}: {error}")
+    return inner.best
+
+
+def _inner(run: Run, problem: Problem, turn: Callable[[Schedule], Plan]) -> Run:
+    return replace(run, problem=problem, answers=run.answers or run.problem, turn=turn, log=[])
+
+
+def _tried(problem: Problem) -> Iterator[tuple[np.ndarray, list[np.ndarray], Formula]]:
+    """Yield the rank at each place, the groups of places in each step, and the formula."""
+    topology, size = problem.topology, problem.collective.size
+    p = len(topology.ranks)
+    places, paths = np.arange(p), reachability(topology)
+    if all(paths.has(i, j) for i, j in permutations(range(p), 2)):
+        one = Formula("α + (p-1) mβ", partial(_makespan, steps=1, messages=p - 1, size=size))
+        yield by_rank(topology), [places[None, :]], one
+    for sides in _products(p):
+        grid = places.reshape(sides)
+        steps = [np.moveaxis(grid, axis, -1).reshape(-1, side) for axis, side in enumerate(sides)]
+        pairs = [
+            pair for groups in steps for each in groups for pair in permutations(each.tolist(), 2)
+        ]
+        order = arranged(topology, pairs)
+        if order is None:
+            continue
+        many = " + ".join(f"{side}-1" for side in sides)
+        some = Formula(
+            f"{len(sides)} α + ({many}) mβ",
+            partial(_makespan, steps=len(sides), messages=sum(sides) - len(sides), size=size),
+        )
+        yield order, steps, some
+        yield order, steps[::-1], some
+
+
+def _makespan(alpha: float, beta: float, *, steps: int, messages: int, size: float) -> float:
+    return steps * alpha + messages * size * beta
+
+
+def _products(p: int) -> Iterator[tuple[int, ...]]:
+    """Yield the products of two, then of three, that are p, the largest first."""
+    sides = [each for each in range(2, p) if p % each == 0]
+    for many in (2, 3):
+        for each in combinations_with_replacement(sides[::-1], many):
+            if prod(each) == p and each[0] > 2:
+                yield each
+
+
+def _exchanged(task: Task, steps: Sequence[np.ndarray]) -> Messages:
+    """Let all of a group exchange all sums, chunk by chunk, the next places first."""
+    parts = []
+    for step, groups in enumerate(steps):
+        for chunk in task.chunk:
+            for turn in range(1, groups.shape[1]):
+                src, dst = groups.ravel(), np.roll(groups, -turn, axis=1).ravel()
+                parts.append(Messages(np.full_like(src, step), np.full_like(src, chunk), src, dst))
+    return Messages.joined(parts)
+
+
+FORMULATION = Formulation(
+    name="one-shot",
+    title="One-shot all-reduce",
+    reference="Thakur, Rabenseifner, Gropp, IJHPCA 2005 (exchange); as in NCCL and TensorRT-LLM",
+    collectives=frozenset({"all-reduce"}),
+    refuses=refuses,
+    run=run,
+    whole_chunks=lambda problem: problem.collective.whole,
+)
