@@ -52,13 +52,14 @@ def refuses(problem: Problem) -> str | None:
     reason = refusal(problem)
     if reason is not None:
         return reason
+    collective = problem.collective
+    spreads = collective.kind == "all-reduce" or not collective.reduces
     for each in problem.topology.devices:
-        if each.stores and not each.copies and not problem.collective.reduces:
+        if each.stores and not each.copies and spreads:
             return f"{each.name} stores and cannot copy, and trees here branch where data is stored"
         if not each.stores and (each.copies or each.reduces):
             what = "copies" if each.copies else "adds"
             return f"{each.name} {what} without storing, and trees here branch at GPUs alone"
-    collective = problem.collective
     if len({each.size for each in collective.chunks}) > 1:
         return "its chunks have several sizes, and here all pieces of a shard are alike"
     return irreversible(problem)

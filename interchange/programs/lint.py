@@ -359,7 +359,7 @@ def _rank(program: ir.Program, number: int, limits: Limits) -> Iterator[Finding]
     if elements > ELEMENTS:
         text = (
             f"rank {number} has {elements} elements of XML to read and parsers keep {ELEMENTS}; "
-            "use fewer chunks"
+            "use fewer chunks or pieces"
         )
         yield _limit(text, rank=number)
     longest = max((len(program.ranks), len(steps), *steps))

@@ -80,8 +80,8 @@ def test_every_formulation_answers_with_one_json_object(run, name):
     assert told["bound_us"] <= told["makespan_us"] * (1 + 1e-9)
     assert told["gap"] == pytest.approx(told["makespan_us"] / told["bound_us"] - 1, abs=1e-9)
     assert told["algbw_GBps"] == pytest.approx(1e3 / told["makespan_us"])
-    ranks = len(open_cluster(cluster).ranks)
-    factor = 1.0 if kind == "broadcast" else 1 - 1 / ranks
+    share = 1 - 1 / len(open_cluster(cluster).ranks)
+    factor = {"broadcast": 1.0, "all-reduce": 2 * share}.get(kind, share)
     assert told["busbw_GBps"] == pytest.approx(factor * 1e3 / told["makespan_us"])
 
 

@@ -124,9 +124,15 @@ def test_the_solver_dies_with_its_parent():
     assert gone(pid, within=1.0)
 
 
+def children():
+    """Return the processes begun by this one, other tests' too."""
+    return {each.pid for each in psutil.Process().children()}
+
+
 def test_a_process_that_was_begun_ahead_solves_the_first_problem(small):
+    before = children()
     with begun_ahead("formulations"):
-        (ahead,) = {each.pid for each in psutil.Process().children()}
+        (ahead,) = children() - before
         first, second = start(small, "ring"), start(small, "ring")
 
     assert first.pid == ahead != second.pid
@@ -134,8 +140,9 @@ def test_a_process_that_was_begun_ahead_solves_the_first_problem(small):
 
 
 def test_a_process_that_was_begun_for_nothing_ends_with_the_block():
+    before = children()
     with begun_ahead("formulations"):
-        (ahead,) = {each.pid for each in psutil.Process().children()}
+        (ahead,) = children() - before
 
     assert gone(ahead, within=1)
 

@@ -230,7 +230,7 @@ def test_elements_of_a_file():
     """Of microsoft/msccl: 1 algo, 1 gpu, 16 thread blocks and 16 x 255 steps are 4,098 > 4,095."""
     full = alone(*[local(*[OWN] * 255)] * 16)
     assert severe(full) == [
-        "rank 0 has 4098 elements of XML to read and parsers keep 4095; use fewer chunks"
+        "rank 0 has 4098 elements of XML to read and parsers keep 4095; use fewer chunks or pieces"
     ]
     assert severe(alone(*[local(*[OWN] * 254)] * 16)) == []
 
