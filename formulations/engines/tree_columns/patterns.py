@@ -213,7 +213,10 @@ class Undirected:
         roots, dice = sorted(out), np.random.default_rng(seed)
         for turn in range(many if len(roots) == len(self._rank) else 0):
             spread = SPREADS[turn * len(SPREADS) // many]
-            yield self._grown(out, roots[turn % len(roots)], turn % 2 == 1, spread, dice)
+            edges = self._grown(out, roots[turn % len(roots)], turn % 2 == 1, spread, dice)
+            if len(edges) < len(roots) - 1:
+                return  # links one way alone join some of them to the rest
+            yield edges
 
     def _grown(
         self,

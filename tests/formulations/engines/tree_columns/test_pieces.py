@@ -130,6 +130,12 @@ def test_random_trees_reach_everybody_by_links_that_have_links_back():
             assert not there & back
 
 
+def test_random_trees_are_none_where_links_one_way_alone_join_the_hosts():
+    topology = open_cluster("ndv2:hosts=2")
+    found = Undirected(topology).random(transfers_of(topology), many=30, nbytes=1e3, seed=0)
+    assert not list(found)
+
+
 @given(st.lists(st.floats(0.001, 1), min_size=1, max_size=12), st.integers(1, 300))
 def test_whole_numbers_of_pieces_are_within_one_of_their_shares(weights, pieces):
     shares = np.array(weights) / sum(weights)
