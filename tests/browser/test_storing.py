@@ -10,6 +10,8 @@ from playwright.sync_api import expect
 from designer.server.guard import ASK, STORE
 from designer.session import MOST_STORED
 
+pytestmark = pytest.mark.browser
+
 WHOLE = '"devices":[{'
 """What the JSON of a topology has and that of a selection has not."""
 

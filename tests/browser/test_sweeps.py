@@ -2,9 +2,12 @@
 
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.designer.sweeps import write_sweep
+
+pytestmark = pytest.mark.browser
 
 
 def test_a_row_of_a_sweep_is_found_and_opened(serve_with, new_page, tmp_path):

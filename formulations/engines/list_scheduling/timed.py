@@ -138,11 +138,9 @@ def transfers_along(topology: Topology, routes: Sequence[tuple[str, ...]]) -> Tr
     before = np.array([index[each.src] for each in topology.links], dtype=np.int64)
     alpha = np.array([each.alpha for each in topology.links], dtype=float)
     beta = betas(topology)[link]
-    starts = first[:-1]
-    total = np.add.reduceat(alpha[link], starts)
-    until = np.cumsum(alpha[link]) - alpha[link]
-    lead = until - np.repeat(until[starts], crossed)
-    drag = _drags(beta, first)
+    total = np.add.reduceat(alpha[link], first[:-1])
+    lead = _along(np.roll(alpha[link], 1), first)
+    drag = _along(np.maximum(0.0, -np.diff(beta, prepend=0.0)), first)
     return Transfers(
         topology=topology,
         routes=tuple(routes),
@@ -159,13 +157,16 @@ def transfers_along(topology: Topology, routes: Sequence[tuple[str, ...]]) -> Tr
     )
 
 
-def _drags(beta: np.ndarray, first: np.ndarray) -> np.ndarray:
-    """Return how much later each link begins than alphas require, in µs per byte, shape (m,)."""
-    faster = np.maximum(0.0, -np.diff(beta, prepend=0.0))
-    faster[first[:-1]] = 0.0
-    drag = np.cumsum(faster)
-    # What came before the first link of a transfer is not its own.
-    return np.asarray(drag - np.repeat(drag[first[:-1]], np.diff(first)))
+def _along(steps: np.ndarray, first: np.ndarray) -> np.ndarray:
+    """Add up steps along each transfer, 0 at its first link, shape (m,).
+
+    Link by link, since differences of sums over all transfers would lose small ones to rounding.
+    """
+    found, many = np.zeros(len(steps)), np.diff(first)
+    for place in range(1, int(many.max(initial=0))):
+        here = first[:-1][many > place] + place
+        found[here] = found[here - 1] + steps[here]
+    return found
 
 
 def _routes(topology: Topology) -> list[tuple[str, ...]]:

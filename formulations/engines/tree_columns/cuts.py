@@ -1,15 +1,20 @@
-"""Search for the best cut: trees once, then numbers of pieces one after the other.
+"""Search for the best cut: trees once, then numbers of pieces from the best one on to both sides.
 
 Many small pieces come close to the best rate, few large ones are quick to fill and to drain the
 trees; where shares of trees are twelfths, 24 pieces lose nothing and 16 do. So about each of a few
 numbers the one is taken whose rounding costs least.
+
+There are several kinds of plans for one number: with the weights of the linear program in several
+styles, for all-reduce in two halves or undirected. They take turns, and one that is far behind
+waits until the others have tried everything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from math import inf
 
 import numpy as np
 
@@ -20,7 +25,13 @@ from formulations.core.run import Run
 from formulations.engines.list_scheduling.reordering import Pass
 from formulations.engines.list_scheduling.timed import passable, transfers_of
 from formulations.engines.reverse_time import adding, halves
-from formulations.engines.tree_columns.heads_tails import HeadsAndTails, rounding
+from formulations.engines.tree_columns.heads_tails import (
+    STYLES,
+    HeadsAndTails,
+    Style,
+    Weights,
+    rounding,
+)
 from formulations.engines.tree_columns.patterns import (
     Edge,
     Pattern,
@@ -32,7 +43,7 @@ from formulations.engines.tree_columns.patterns import (
 )
 from formulations.engines.tree_columns.pieces import Jobs, jobs_of, joined
 from formulations.engines.tree_columns.search import Search
-from formulations.engines.tree_columns.task import Task, task_of
+from formulations.engines.tree_columns.task import Task, task_of, trivial
 
 FEW = 8
 """Pieces of a root below which their number is taken as it is."""
@@ -40,11 +51,23 @@ FEW = 8
 AS_WRITTEN = 3_000
 """The same where searches are as they are written, while they are being compiled."""
 
-COUNTS = (24, 8, 48, 4, 96, 2, 192, 1)
-"""Pieces of a shard, about, in the order in which they are tried."""
+COUNTS = (1, 2, 4, 8, 24, 48, 96, 192)
+"""Pieces of a shard that are tried, about."""
+
+BEGIN = 24
+"""The first of them."""
 
 CROSSINGS, FIRST = 60_000, 12_000
-"""Of all pieces together: finer cuts are not tried, and those with fewer crossings come first."""
+"""Of all pieces together: finer cuts are not tried, nor more as the first."""
+
+WORTH = 2e-3
+"""By what share of the best plan the linear program must promise a better one."""
+
+BEHIND = 1.05
+"""How far behind the best a family of plans waits for the others."""
+
+FAVOUR = 2
+"""How many more turns the best kind has."""
 
 POOL_SHARE = 0.25
 """Of the time, for finding trees."""
@@ -54,6 +77,9 @@ DEEPER = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0)
 
 ROUNDS = 2
 """How often trees are sought at the prices of the weights."""
+
+LARGE = 40_000
+"""Undirected trees times rows of links above which trees are not taken without a group."""
 
 RANDOM = 600
 """Random trees that are tried, fewer where many paths join GPUs."""
@@ -92,15 +118,81 @@ class Limits:
         """Return whether to stop: a plan is good enough, or the time is over."""
         return self.run.enough or self.run.over() or self.left == 0
 
-    def offer(self, jobs: Jobs, cut: Cut, plan: Pass, *, routes: Routes | None = None) -> None:
-        """Offer a plan to the run, unless it has a better one."""
-        run, best = self.run, self.run.best
-        if best is not None and float(plan[1].max()) >= best.makespan * (1 - 1e-9):
-            return
+    def beaten(self, time: float, share: float = 1e-9) -> bool:
+        """Return whether what takes so many µs is not better than the best, by a share of it."""
+        best = self.run.best
+        return best is not None and time >= best.makespan * (1 - share)
+
+    def offer(self, jobs: Jobs, cut: Cut, plan: Pass, *, routes: Routes | None = None) -> float:
+        """Offer a plan to the run, unless it has a better one; return its µs."""
+        run, time = self.run, float(plan[1].max())
+        if self.beaten(time):
+            return time
         problem = run.problem.cut_into(cut.parts * len(run.problem.collective.chunks))
         transfers = (routes or cut.model.routes).transfers
         run.met(cut.model.size)
         run.offer(jobs.schedule(problem, transfers, plan[0], cut=cut.parts > 1))
+        return time
+
+
+@dataclass
+class Kind:
+    """Plans of one kind, by their numbers of pieces.
+
+    Parameters
+    ----------
+    family
+        Kinds of one family differ in their weights alone.
+    attempt
+        Offers a plan of so many pieces and returns its µs, infinite where there is none.
+    left
+        Numbers that are still to be tried.
+    found
+        µs of those that were.
+    """
+
+    family: int
+    attempt: Callable[[int], float]
+    left: list[int]
+    found: dict[int, float] = field(default_factory=dict)
+
+    @property
+    def best(self) -> float:
+        """µs of the best."""
+        return min(self.found.values(), default=inf)
+
+    def step(self, first: int) -> None:
+        """Try the number that is nearest to the best, the larger of two, or the first."""
+        known = sorted([*self.left, *self.found])
+        here = known.index(min(self.found, key=self.found.__getitem__, default=first))
+        chosen = min(self.left, key=lambda each: (abs(known.index(each) - here), -each))
+        self.left.remove(chosen)
+        self.found[chosen] = self.attempt(chosen)
+
+
+def by_turns(kinds: Sequence[Kind], first: int, limits: Limits) -> None:
+    """Let kinds of plans take turns, the best more often, families that are far behind last.
+
+    One plan is made whether or not there is time left.
+    """
+    while any(each.left for each in kinds):
+        least = min(each.best for each in kinds)
+        if least < inf and limits.reached():
+            return
+        tried = {each.family for each in kinds if each.found}
+        near = {each.family for each in kinds if each.best <= BEHIND * least}
+        able = [each for each in kinds if each.left]
+        chosen = [each for each in able if each.family in near or each.family not in tried]
+        order = [
+            (bool(each.found), len(each.found) - FAVOUR * (each.best == least), place)
+            for place, each in enumerate(chosen or able)
+        ]
+        (chosen or able)[min(order)[-1]].step(first)
+
+
+def most_crossings() -> int:
+    """Return how many crossings there may be."""
+    return AS_WRITTEN if interpreting() and not ready() else CROSSINGS
 
 
 def modelled(
@@ -128,6 +220,8 @@ class Directed:
 
     def __init__(self, problem: Problem, limits: Limits) -> None:
         self.problem, self.limits = problem, limits
+        self._weights: dict[int, tuple[HeadsAndTails, Weights]] = {}
+        self._tried: set[tuple[int, Style]] = set()
         self.task = task_of(problem)
         search = Search(self.task, limits.run.backend, deadline=clock() + POOL_SHARE * limits.left)
         found = search.run()
@@ -197,12 +291,11 @@ class Directed:
         own = sum(len(each.others) for each in task.demands) * task.symmetry.order
         return own * (2 if both else 1)
 
-    def in_order(self, counts: Sequence[int]) -> list[int]:
-        """Return numbers of pieces with those first that are quick to try."""
-        return [
-            *(each for each in counts if each * self.crossings <= FIRST),
-            *sorted(each for each in counts if FIRST < each * self.crossings <= self.most),
-        ]
+    def able(self, counts: Sequence[int]) -> list[int]:
+        """Return the numbers of pieces that make no more crossings than there may be."""
+        return sorted(
+            {*(each for each in counts if each * self.crossings <= most_crossings()), counts[0]}
+        )
 
     def weighted(self, pieces: int) -> HeadsAndTails:
         """Return the linear program for so many pieces of each root."""
@@ -222,41 +315,42 @@ class Directed:
         nbytes = self.task.nbytes / (self.per_root * parts)
         return jobs_of(self.task, cut.model, many=cut.many, nbytes=nbytes, numbers=numbers)
 
-    def cuts(self, counts: Sequence[int]) -> Iterator[Cut]:
-        """Yield the best of the cuts near each number of pieces per root."""
-        known = set()
-        for count in self.in_order(counts):
-            near = self.near(count)
-            if near is None:
-                continue
-            found = min(near.options(), key=lambda each: each.excess)
-            if found.parts not in known:
-                known.add(found.parts)
-                yield found
+    def first(self, counts: Sequence[int]) -> int:
+        """Return the number of pieces to begin with."""
+        few = [each for each in counts if each <= BEGIN and each * self.crossings <= FIRST]
+        return max(few, default=counts[0])
 
-    @property
-    def most(self) -> int:
-        """How many crossings there may be."""
-        return AS_WRITTEN if interpreting() and not ready() else CROSSINGS
-
-    def near(self, count: int) -> Near | None:
+    def near(self, count: int, *, style: Style) -> Near | None:
         """Return weights for about so many pieces per root; None where there are too many."""
         parts = max(1, count // self.per_root)
-        if parts > 1 and parts * self.per_root * self.crossings > self.most:
+        if parts > 1 and parts * self.per_root * self.crossings > most_crossings():
             return None
-        model = self.weighted(parts * self.per_root)
-        most = max(parts, self.most // (self.per_root * self.crossings))
-        return Near(model, model.best(self.bound).shares, self.per_root, parts, most)
+        if parts not in self._weights:
+            made = self.weighted(parts * self.per_root)
+            self._weights[parts] = made, made.best(self.bound)
+        most = max(parts, most_crossings() // (self.per_root * self.crossings))
+        return Near(*self._weights[parts], style, self.per_root, parts, most)
+
+    def attempt(self, count: int, *, style: Style) -> float:
+        """Offer a plan of about so many pieces per root; return its µs."""
+        near = self.near(count, style=style)
+        if near is None:
+            return inf
+        if self.limits.beaten(near.weights.time, WORTH):
+            return near.weights.time
+        cut = min(near.options(), key=lambda each: each.excess)
+        if (cut.parts, style) in self._tried:
+            return inf
+        self._tried.add((cut.parts, style))
+        jobs, goal = self.jobs(cut), self.limits.run.proof.makespan
+        plan = jobs.best(cut.model.routes.transfers, goal=goal, over=self.limits.reached)
+        return self.limits.offer(jobs, cut, plan)
 
     def offer(self, counts: Sequence[int]) -> None:
         """Offer plans of about so many pieces per root."""
-        goal = self.limits.run.proof.makespan
-        for cut in self.cuts(counts):
-            jobs = self.jobs(cut)
-            plan = jobs.best(cut.model.routes.transfers, goal=goal, over=self.limits.reached)
-            self.limits.offer(jobs, cut, plan)
-            if self.limits.reached():
-                return
+        able = self.able(counts)
+        kinds = [Kind(0, partial(self.attempt, style=each), [*able]) for each in STYLES]
+        by_turns(kinds, self.first(able), self.limits)
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,13 +377,19 @@ class Cut:
 
 @dataclass(frozen=True, eq=False)
 class Near:
-    """Shares, and the numbers of pieces that they may be rounded to."""
+    """Weights, and the numbers of pieces that their shares may be rounded to."""
 
     model: HeadsAndTails
-    shares: np.ndarray
+    weights: Weights
+    style: Style
     per_root: int
     parts: int
     most: int
+
+    @cached_property
+    def shares(self) -> np.ndarray:
+        """Of each pattern, shape (patterns,)."""
+        return self.model.shares(self.weights, self.style, seed=self.parts)
 
     def options(self) -> list[Cut]:
         """Return the cuts, the nearest first."""
@@ -302,7 +402,70 @@ class Near:
     def cut(self, parts: int) -> Cut:
         """Return the cut of every chunk into so many parts."""
         excess, many = rounding(self.model, self.shares, parts * self.per_root)
-        return Cut(self.model, parts, many, round(excess, 6))
+        return Cut(self.model, parts, many, max(1.0, round(excess, 6)))
+
+
+class Rootless:
+    """Undirected trees of an all-reduce, with their images under a group.
+
+    Without a group there are fewer trees, and pieces do not all wait for the same at once.
+
+    Parameters
+    ----------
+    task
+        With the group.
+    patterns
+        Returns the trees.
+    limits
+        When to stop.
+    """
+
+    def __init__(
+        self, task: Task, patterns: Callable[[Task], Sequence[Pattern]], limits: Limits
+    ) -> None:
+        self.task, self.limits, self._made = task, limits, patterns
+        self._weights: dict[int, tuple[HeadsAndTails, Weights]] = {}
+
+    @cached_property
+    def patterns(self) -> Sequence[Pattern]:
+        """The trees, none where there are too many."""
+        found = self._made(self.task)
+        return found if len(found) * len(self.task.rows.rates) <= LARGE else ()
+
+    def attempt(self, count: int, *, style: Style) -> float:
+        """Offer a plan of about so many pieces per rank; return its µs."""
+        task, collective = self.task, self.limits.run.problem.collective
+        base, order, ranks = (
+            len(collective.chunks),
+            task.symmetry.order,
+            len(task.symmetry.ranks[0]),
+        )
+        crossings = 2 * (ranks - 1) * base
+        # A tree of a representative carries pieces of all ranks, so pieces are as many by rank.
+        parts = max(1, count * ranks // base)
+        if not self.patterns or (parts > 1 and parts * crossings > most_crossings()):
+            return inf
+        total = np.array([collective.size / order])
+        if parts not in self._weights:
+            pieces = parts * base // order
+            made = modelled(task, self.patterns, nbytes=total, pieces=pieces, limits=self.limits)
+            self._weights[parts] = made, made.best(self.limits.run.proof.makespan)
+        model, weights = self._weights[parts]
+        if self.limits.beaten(weights.time, WORTH):
+            return weights.time
+        most = max(parts, most_crossings() // crossings)
+        near = Near(model, weights, style, base // order, parts, most)
+        cut = min(near.options(), key=lambda each: each.excess)
+
+        def numbers(_demand: int, pieces: np.ndarray) -> np.ndarray:
+            return pieces[:, None] * order + np.arange(order)
+
+        jobs = jobs_of(
+            task, model, many=cut.many, nbytes=total / (cut.parts * base // order), numbers=numbers
+        )
+        goal = self.limits.run.proof.makespan
+        plan = jobs.best(model.routes.transfers, goal=goal, over=self.limits.reached)
+        return self.limits.offer(jobs, cut, plan)
 
 
 class AllReduce:
@@ -328,13 +491,20 @@ class AllReduce:
         ]
 
     def offer(self, counts: Sequence[int]) -> None:
-        """Offer plans of about so many pieces per root, both kinds by turns."""
-        kinds = [self._matched, self._undirected]
-        for count in self.halves[0].in_order(counts):
-            for kind in reversed(kinds) if self._latent else kinds:
-                kind(count)
-                if self.limits.reached():
-                    return
+        """Offer plans of about so many pieces per root, of all kinds by turns."""
+        half, topology = self.halves[0], self.problem.topology
+        tasks = [half.task]
+        if half.task.symmetry.order > 1:
+            tasks.append(replace(half.task, symmetry=trivial(topology)))
+        attempts = [Rootless(each, self._patterns, self.limits).attempt for each in tasks]
+        attempts.insert(1 if self._latent else 0, self._matched)
+        able = half.able(counts)
+        kinds = [
+            Kind(family, partial(attempt, style=style), [*able])
+            for style in STYLES
+            for family, attempt in enumerate(attempts)
+        ]
+        by_turns(kinds, half.first(able), self.limits)
 
     @cached_property
     def _latent(self) -> bool:
@@ -342,58 +512,36 @@ class AllReduce:
         longest = max(float(each.weighted(1).alone.min()) for each in self.halves)
         return longest > LATENT * sum(each.bound for each in self.halves)
 
-    @cached_property
-    def _patterns(self) -> list[Pattern]:
-        """Undirected trees: those of both halves without their roots, and random ones."""
-        topology = self.problem.topology
+    def _patterns(self, task: Task) -> list[Pattern]:
+        """Return undirected trees: those of both halves without their roots, and random ones.
+
+        A task without a group has their images too.
+        """
+        topology, limits = self.problem.topology, self.halves[0]
         trees = Undirected(topology)
         found: dict[tuple[Edge, ...], None] = {}
         for half in self.halves:
             for demand, column in zip(half.pool.demands, half.pool.columns, strict=True):
                 edges = trees.edges_of(half.task, demand, column)
-                if edges is not None:
-                    found[edges] = None
+                if edges is None:
+                    continue
+                found[edges] = None
+                if task.symmetry.order == 1:
+                    found |= dict.fromkeys(trees.images(edges, half.task.symmetry))
         transfers = transfers_of(topology)
         many = min(RANDOM, RANDOM_WORK // len(transfers))
         size = self.problem.collective.chunk_size / RANDOM_PIECES
         for edges in trees.random(transfers, many=many, nbytes=size, seed=self.seed):
             found[edges] = None
         patterns = (trees.pattern(edges) for edges in found)
-        return [each for each in patterns if self.halves[0].let_through(each)]
+        return [each for each in patterns if limits.let_through(each)]
 
-    def _undirected(self, count: int) -> None:
-        patterns, task = self._patterns, self.halves[0].task
-        base, order = len(self.problem.collective.chunks), task.symmetry.order
-        crossings = 2 * (len(task.symmetry.ranks[0]) - 1) * base
-        # A tree of a representative carries pieces of all ranks, so pieces are as many by rank.
-        parts = max(1, count // self.halves[0].per_root)
-        if not patterns or (parts > 1 and parts * crossings > self.halves[0].most):
-            return
-        total = np.array([self.problem.collective.size / order])
-        pieces = parts * base // order
-        model = modelled(task, patterns, nbytes=total, pieces=pieces, limits=self.limits)
-        shares = model.best(self.limits.run.proof.makespan).shares
-        most = max(parts, self.halves[0].most // crossings)
-        cut = min(
-            Near(model, shares, base // order, parts, most).options(), key=lambda each: each.excess
-        )
-
-        def numbers(_demand: int, pieces: np.ndarray) -> np.ndarray:
-            return pieces[:, None] * order + np.arange(order)
-
-        jobs = jobs_of(
-            task, model, many=cut.many, nbytes=total / (cut.parts * base // order), numbers=numbers
-        )
-        goal = self.limits.run.proof.makespan
-        plan = jobs.best(model.routes.transfers, goal=goal, over=self.limits.reached)
-        self.limits.offer(jobs, cut, plan)
-
-    def _matched(self, count: int) -> None:
-        near = [each.near(count) for each in self.halves]
-        sums, spread = near
-        if sums is None or spread is None:
-            return
-        pairs = [(one, spread.cut(one.parts)) for one in sums.options()]
+    def _matched(self, count: int, *, style: Style) -> float:
+        near = [each.near(count, style=style) for each in self.halves]
+        sums, then = near
+        if sums is None or then is None:
+            return inf
+        pairs = [(one, then.cut(one.parts)) for one in sums.options()]
         pair = min(pairs, key=lambda each: each[0].excess + each[1].excess)
         routes, plans, jobs = Routes(self.problem.topology), [], []
         for half, cut in zip(self.halves, pair, strict=True):
@@ -406,4 +554,4 @@ class AllReduce:
         goal = self.limits.run.proof.makespan
         passes = both.passes(routes.transfers)
         plan = passes.improved(first, goal=goal, over=self.limits.reached)
-        self.limits.offer(both, pair[0], plan, routes=routes)
+        return self.limits.offer(both, pair[0], plan, routes=routes)
