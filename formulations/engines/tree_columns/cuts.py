@@ -43,7 +43,7 @@ from formulations.engines.tree_columns.patterns import (
 )
 from formulations.engines.tree_columns.pieces import Jobs, jobs_of, joined
 from formulations.engines.tree_columns.search import Search
-from formulations.engines.tree_columns.task import Task, task_of, trivial
+from formulations.engines.tree_columns.task import Task, task_of
 
 FEW = 8
 """Pieces of a root below which their number is taken as it is."""
@@ -78,8 +78,8 @@ DEEPER = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0)
 ROUNDS = 2
 """How often trees are sought at the prices of the weights."""
 
-LARGE = 40_000
-"""Undirected trees times rows of links above which trees are not taken without a group."""
+ALONE = 12
+"""GPUs up to which trees are also sought without regard to symmetry."""
 
 RANDOM = 600
 """Random trees that are tried, fewer where many paths join GPUs."""
@@ -216,13 +216,15 @@ class Directed:
         All-gather, broadcast and the like, or their reversals.
     limits
         When to stop.
+    symmetric
+        Whether roots that look alike are one.
     """
 
-    def __init__(self, problem: Problem, limits: Limits) -> None:
+    def __init__(self, problem: Problem, limits: Limits, *, symmetric: bool = True) -> None:
         self.problem, self.limits = problem, limits
         self._weights: dict[int, tuple[HeadsAndTails, Weights]] = {}
         self._tried: set[tuple[int, Style]] = set()
-        self.task = task_of(problem)
+        self.task = task_of(problem, symmetric=symmetric)
         search = Search(self.task, limits.run.backend, deadline=clock() + POOL_SHARE * limits.left)
         found = search.run()
         self.bound, self.pool = found.bound, found.pool
@@ -408,29 +410,50 @@ class Near:
 class Rootless:
     """Undirected trees of an all-reduce, with their images under a group.
 
-    Without a group there are fewer trees, and pieces do not all wait for the same at once.
-
     Parameters
     ----------
-    task
-        With the group.
-    patterns
-        Returns the trees.
+    halves
+        Makes both halves, whose trees without their roots are taken, beside random ones.
     limits
         When to stop.
+    seed
+        Of random trees.
     """
 
     def __init__(
-        self, task: Task, patterns: Callable[[Task], Sequence[Pattern]], limits: Limits
+        self, halves: Callable[[], Sequence[Directed]], limits: Limits, *, seed: int
     ) -> None:
-        self.task, self.limits, self._made = task, limits, patterns
+        self._halves, self.limits, self.seed = halves, limits, seed
         self._weights: dict[int, tuple[HeadsAndTails, Weights]] = {}
 
     @cached_property
-    def patterns(self) -> Sequence[Pattern]:
-        """The trees, none where there are too many."""
-        found = self._made(self.task)
-        return found if len(found) * len(self.task.rows.rates) <= LARGE else ()
+    def halves(self) -> Sequence[Directed]:
+        """Both halves."""
+        return self._halves()
+
+    @property
+    def task(self) -> Task:
+        """With the group, which is that of both halves."""
+        return self.halves[0].task
+
+    @cached_property
+    def patterns(self) -> list[Pattern]:
+        """What pieces do along the trees."""
+        topology = self.task.problem.topology
+        trees = Undirected(topology)
+        found: dict[tuple[Edge, ...], None] = {}
+        for half in self.halves:
+            for demand, column in zip(half.pool.demands, half.pool.columns, strict=True):
+                edges = trees.edges_of(half.task, demand, column)
+                if edges is not None:
+                    found[edges] = None
+        transfers = transfers_of(topology)
+        many = min(RANDOM, RANDOM_WORK // len(transfers))
+        size = self.limits.run.problem.collective.chunk_size / RANDOM_PIECES
+        for edges in trees.random(transfers, many=many, nbytes=size, seed=self.seed):
+            found[edges] = None
+        patterns = (trees.pattern(edges) for edges in found)
+        return [each for each in patterns if self.halves[0].let_through(each)]
 
     def attempt(self, count: int, *, style: Style) -> float:
         """Offer a plan of about so many pieces per rank; return its µs."""
@@ -483,20 +506,23 @@ class AllReduce:
         self.limits, self.seed = limits, seed
         # Memory would hold sums apart, so trees do not pass it.
         self.problem = adding(limits.run.problem)
+        self.halves = self._halved(symmetric=True)
+
+    def _halved(self, *, symmetric: bool) -> list[Directed]:
         topology = self.problem.topology
-        self.halves = [
-            Directed(Problem(topology, half.collective), limits)
+        return [
+            Directed(Problem(topology, half.collective), self.limits, symmetric=symmetric)
             for half in halves(self.problem.collective)
             if half is not None
         ]
 
     def offer(self, counts: Sequence[int]) -> None:
         """Offer plans of about so many pieces per root, of all kinds by turns."""
-        half, topology = self.halves[0], self.problem.topology
-        tasks = [half.task]
-        if half.task.symmetry.order > 1:
-            tasks.append(replace(half.task, symmetry=trivial(topology)))
-        attempts = [Rootless(each, self._patterns, self.limits).attempt for each in tasks]
+        half = self.halves[0]
+        made: list[Callable[[], Sequence[Directed]]] = [lambda: self.halves]
+        if 1 < half.task.symmetry.order <= len(self.problem.topology.ranks) <= ALONE:
+            made.append(partial(self._halved, symmetric=False))
+        attempts = [Rootless(each, self.limits, seed=self.seed).attempt for each in made]
         attempts.insert(1 if self._latent else 0, self._matched)
         able = half.able(counts)
         kinds = [
@@ -511,30 +537,6 @@ class AllReduce:
         """Whether latency counts as much as bandwidth does."""
         longest = max(float(each.weighted(1).alone.min()) for each in self.halves)
         return longest > LATENT * sum(each.bound for each in self.halves)
-
-    def _patterns(self, task: Task) -> list[Pattern]:
-        """Return undirected trees: those of both halves without their roots, and random ones.
-
-        A task without a group has their images too.
-        """
-        topology, limits = self.problem.topology, self.halves[0]
-        trees = Undirected(topology)
-        found: dict[tuple[Edge, ...], None] = {}
-        for half in self.halves:
-            for demand, column in zip(half.pool.demands, half.pool.columns, strict=True):
-                edges = trees.edges_of(half.task, demand, column)
-                if edges is None:
-                    continue
-                found[edges] = None
-                if task.symmetry.order == 1:
-                    found |= dict.fromkeys(trees.images(edges, half.task.symmetry))
-        transfers = transfers_of(topology)
-        many = min(RANDOM, RANDOM_WORK // len(transfers))
-        size = self.problem.collective.chunk_size / RANDOM_PIECES
-        for edges in trees.random(transfers, many=many, nbytes=size, seed=self.seed):
-            found[edges] = None
-        patterns = (trees.pattern(edges) for edges in found)
-        return [each for each in patterns if limits.let_through(each)]
 
     def _matched(self, count: int, *, style: Style) -> float:
         near = [each.near(count, style=style) for each in self.halves]

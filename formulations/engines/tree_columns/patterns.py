@@ -27,7 +27,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from ccl.symmetry import Symmetry
 from ccl.topology import Topology
 from formulations.engines.list_scheduling.timed import Transfers, transfers_along
 from formulations.engines.tree_columns.price import Prices
@@ -153,15 +152,6 @@ class Undirected:
             down, up = (other, links) if side.reduces else (links, other)
             found.append(_edge(*ends, down, up))
         return tuple(sorted(found))
-
-    def images(self, edges: Sequence[Edge], group: Symmetry) -> Iterator[tuple[Edge, ...]]:
-        """Yield the images of a tree under a group, itself first."""
-        for device, link in zip(group.devices.tolist(), group.links.tolist(), strict=True):
-            moved = []
-            for one, other, *paths in edges:
-                there, back = (tuple(link[each] for each in path) for path in paths)
-                moved.append(_edge(device[one], device[other], there, back))
-            yield tuple(sorted(moved))
 
     def pattern(self, edges: Sequence[Edge]) -> Pattern:
         """Return what a piece of an all-reduce does along a tree: sums of sides, both ways."""

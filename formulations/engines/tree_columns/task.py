@@ -344,7 +344,7 @@ def task_of(problem: Problem, *, symmetric: bool = True) -> Task:
         Whether roots that look alike are one.
     """
     topology, demands = problem.topology, demands_of(problem)
-    group = _group_of(topology, demands) if symmetric else trivial(topology)
+    group = _group_of(topology, demands) if symmetric else _trivial(topology)
     reduces = [False] * bool(demands.spreads or demands.free)
     reduces += [True] * bool(demands.sums or demands.free)
     sides = tuple(side_of(topology, reduces=each) for each in reduces)
@@ -381,8 +381,7 @@ def _nbytes(problem: Problem) -> defaultdict[tuple[bool, int, tuple[int, ...]], 
     return found
 
 
-def trivial(topology: Topology) -> Symmetry:
-    """Return the group of the identity alone."""
+def _trivial(topology: Topology) -> Symmetry:
     return Symmetry(topology, np.arange(len(topology.devices))[None, :])
 
 
@@ -400,7 +399,7 @@ def _group_of(topology: Topology, demands: Demands) -> Symmetry:
             moved = [group.ranks[place] for place in group.generators]
             known = {_sign(each, None) for each in groups}
             if any(_sign(each, ranks) not in known for ranks in moved for each in groups):
-                return trivial(topology)
+                return _trivial(topology)
     return group
 
 
