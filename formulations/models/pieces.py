@@ -11,7 +11,8 @@
    (`formulations.engines.tree_columns.pieces`).
 
 All-reduce is a reduce-scatter and an all-gather whose pieces are matched, so that they overlap; or
-undirected trees, over each edge of which goes, both ways, the sum of the side behind it.
+in-trees and out-trees that meet at free roots; or undirected trees, over each edge of which goes,
+both ways, the sum of the side behind it (`formulations.engines.tree_columns.all_reduce`).
 
 Where switches copy or add, trees that use it are left to other methods.
 """
@@ -67,7 +68,8 @@ def refuses(problem: Problem) -> str | None:
 
 def run(run: Run, options: Options) -> Result:
     """Try numbers of pieces until a plan meets the bound or the time is over."""
-    from formulations.engines.tree_columns.cuts import COUNTS, AllReduce, Directed, Limits  # noqa: PLC0415  it loads a solver
+    from formulations.engines.tree_columns.all_reduce import AllReduce  # noqa: PLC0415  it loads a solver
+    from formulations.engines.tree_columns.cuts import COUNTS, Directed, Limits  # noqa: PLC0415  likewise
 
     seconds = SECONDS if run.left is None else run.left
     limits = Limits(clock() + seconds, run)

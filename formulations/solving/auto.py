@@ -130,8 +130,8 @@ PIECES = "pieces"
 
 ONCE = "one-shot"
 
-LONGEST = {PIECES: 8.0, ONCE: 4.0}
-"""Seconds for what would go on for long with ever less gain."""
+LONGEST = {PIECES: (8.0, 0.45), ONCE: (4.0, 0.1)}
+"""Seconds for what would go on for long with ever less gain, or a share of the limit if longer."""
 
 SLIGHT = 0.002
 """Share of the bound above it from which on more pieces are not worth their time."""
@@ -350,8 +350,11 @@ class Search:
 
     def _longest(self, name: str, many: int) -> float | None:
         """Return the seconds of a method that is the next of so many."""
-        limits = [each for each in (LONGEST.get(name), self._share(many)) if each is not None]
-        return min(limits, default=None) if name in LONGEST else self._share(many)
+        share = self._share(many)
+        if name not in LONGEST:
+            return share
+        seconds, part = LONGEST[name]
+        return seconds if share is None else min(share, max(seconds, part * share * many))
 
     def _trees(self) -> None:
         """Try trees here, where they take less time than another process takes to begin."""

@@ -11,8 +11,8 @@ waits until the others have tried everything.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from math import inf
 
@@ -20,11 +20,11 @@ import numpy as np
 
 from ccl.errors import Infeasible
 from ccl.problem import Problem
+from ccl.topology import Topology
 from formulations.core.preparing import clock, interpreting, ready
 from formulations.core.run import Run
 from formulations.engines.list_scheduling.reordering import Pass
-from formulations.engines.list_scheduling.timed import passable, transfers_of
-from formulations.engines.reverse_time import adding, halves
+from formulations.engines.list_scheduling.timed import passable
 from formulations.engines.tree_columns.heads_tails import (
     STYLES,
     HeadsAndTails,
@@ -32,16 +32,8 @@ from formulations.engines.tree_columns.heads_tails import (
     Weights,
     rounding,
 )
-from formulations.engines.tree_columns.patterns import (
-    Edge,
-    Pattern,
-    Routes,
-    Undirected,
-    directed,
-    enriched,
-    priced,
-)
-from formulations.engines.tree_columns.pieces import Jobs, jobs_of, joined
+from formulations.engines.tree_columns.patterns import Pattern, Routes, directed, enriched, priced
+from formulations.engines.tree_columns.pieces import Jobs, jobs_of
 from formulations.engines.tree_columns.search import Search
 from formulations.engines.tree_columns.task import Task, task_of
 
@@ -77,21 +69,6 @@ DEEPER = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0)
 
 ROUNDS = 2
 """How often trees are sought at the prices of the weights."""
-
-ALONE = 12
-"""GPUs up to which trees are also sought without regard to symmetry."""
-
-RANDOM = 600
-"""Random trees that are tried, fewer where many paths join GPUs."""
-
-RANDOM_PIECES = 4
-"""Pieces of a shard by which random trees measure paths."""
-
-LATENT = 0.05
-"""Share of the time that data takes from which on latency counts."""
-
-RANDOM_WORK = 300_000
-"""Paths that growing random trees looks at."""
 
 
 @dataclass(frozen=True)
@@ -207,6 +184,20 @@ def modelled(
     return HeadsAndTails(task, patterns, routes, nbytes=nbytes, pieces=pieces, backend=backend)
 
 
+def let_through(topology: Topology, patterns: Iterable[Pattern]) -> list[Pattern]:
+    """Return the patterns whose paths shared limits let a piece cross at once."""
+    if not topology.limits:
+        return list(patterns)
+    links, fits = topology.links, passable(topology)
+    return [
+        each
+        for each in patterns
+        if all(
+            fits((links[path[0]].src, *(links[link].dst for link in path))) for path in each.routes
+        )
+    ]
+
+
 class Directed:
     """Trees of a collective whose data spreads from roots or is added up at them.
 
@@ -223,7 +214,7 @@ class Directed:
     def __init__(self, problem: Problem, limits: Limits, *, symmetric: bool = True) -> None:
         self.problem, self.limits = problem, limits
         self._weights: dict[int, tuple[HeadsAndTails, Weights]] = {}
-        self._tried: set[tuple[int, Style]] = set()
+        self._known: dict[object, float] = {}
         self.task = task_of(problem, symmetric=symmetric)
         search = Search(self.task, limits.run.backend, deadline=clock() + POOL_SHARE * limits.left)
         found = search.run()
@@ -257,20 +248,10 @@ class Directed:
             directed(self.task, demand, column)
             for demand, column in zip(self.pool.demands, self.pool.columns, strict=True)
         ]
-        able = [each for each in found if self.let_through(each)]
+        able = let_through(self.problem.topology, found)
         if len({each.demand for each in able}) < len(self.task.demands):
             raise Infeasible("shared limits let no piece through on all links of a path at once")
         return able
-
-    def let_through(self, pattern: Pattern) -> bool:
-        """Return whether shared limits let a piece cross each path of a pattern at once."""
-        if not self.problem.topology.limits:
-            return True
-        links, fits = self.problem.topology.links, passable(self.problem.topology)
-        return all(
-            fits((links[path[0]].src, *(links[link].dst for link in path)))
-            for path in pattern.routes
-        )
 
     @cached_property
     def of_root(self) -> dict[int, list[int]]:
@@ -341,12 +322,11 @@ class Directed:
         if self.limits.beaten(near.weights.time, WORTH):
             return near.weights.time
         cut = min(near.options(), key=lambda each: each.excess)
-        if (cut.parts, style) in self._tried:
-            return inf
-        self._tried.add((cut.parts, style))
-        jobs, goal = self.jobs(cut), self.limits.run.proof.makespan
-        plan = jobs.best(cut.model.routes.transfers, goal=goal, over=self.limits.reached)
-        return self.limits.offer(jobs, cut, plan)
+        if cut.key not in self._known:
+            jobs, goal = self.jobs(cut), self.limits.run.proof.makespan
+            plan = jobs.best(cut.model.routes.transfers, goal=goal, over=self.limits.reached)
+            self._known[cut.key] = self.limits.offer(jobs, cut, plan)
+        return self._known[cut.key]
 
     def offer(self, counts: Sequence[int]) -> None:
         """Offer plans of about so many pieces per root."""
@@ -375,6 +355,11 @@ class Cut:
     parts: int
     many: np.ndarray
     excess: float
+
+    @property
+    def key(self) -> object:
+        """The same for cuts that are alike."""
+        return self.parts, self.many.tobytes()
 
 
 @dataclass(frozen=True, eq=False)
@@ -405,155 +390,3 @@ class Near:
         """Return the cut of every chunk into so many parts."""
         excess, many = rounding(self.model, self.shares, parts * self.per_root)
         return Cut(self.model, parts, many, max(1.0, round(excess, 6)))
-
-
-class Rootless:
-    """Undirected trees of an all-reduce, with their images under a group.
-
-    Parameters
-    ----------
-    halves
-        Makes both halves, whose trees without their roots are taken, beside random ones.
-    limits
-        When to stop.
-    seed
-        Of random trees.
-    """
-
-    def __init__(
-        self, halves: Callable[[], Sequence[Directed]], limits: Limits, *, seed: int
-    ) -> None:
-        self._halves, self.limits, self.seed = halves, limits, seed
-        self._weights: dict[int, tuple[HeadsAndTails, Weights]] = {}
-
-    @cached_property
-    def halves(self) -> Sequence[Directed]:
-        """Both halves."""
-        return self._halves()
-
-    @property
-    def task(self) -> Task:
-        """With the group, which is that of both halves."""
-        return self.halves[0].task
-
-    @cached_property
-    def patterns(self) -> list[Pattern]:
-        """What pieces do along the trees."""
-        topology = self.task.problem.topology
-        trees = Undirected(topology)
-        found: dict[tuple[Edge, ...], None] = {}
-        for half in self.halves:
-            for demand, column in zip(half.pool.demands, half.pool.columns, strict=True):
-                edges = trees.edges_of(half.task, demand, column)
-                if edges is not None:
-                    found[edges] = None
-        transfers = transfers_of(topology)
-        many = min(RANDOM, RANDOM_WORK // len(transfers))
-        size = self.limits.run.problem.collective.chunk_size / RANDOM_PIECES
-        for edges in trees.random(transfers, many=many, nbytes=size, seed=self.seed):
-            found[edges] = None
-        patterns = (trees.pattern(edges) for edges in found)
-        return [each for each in patterns if self.halves[0].let_through(each)]
-
-    def attempt(self, count: int, *, style: Style) -> float:
-        """Offer a plan of about so many pieces per rank; return its µs."""
-        task, collective = self.task, self.limits.run.problem.collective
-        base, order, ranks = (
-            len(collective.chunks),
-            task.symmetry.order,
-            len(task.symmetry.ranks[0]),
-        )
-        crossings = 2 * (ranks - 1) * base
-        # A tree of a representative carries pieces of all ranks, so pieces are as many by rank.
-        parts = max(1, count * ranks // base)
-        if not self.patterns or (parts > 1 and parts * crossings > most_crossings()):
-            return inf
-        total = np.array([collective.size / order])
-        if parts not in self._weights:
-            pieces = parts * base // order
-            made = modelled(task, self.patterns, nbytes=total, pieces=pieces, limits=self.limits)
-            self._weights[parts] = made, made.best(self.limits.run.proof.makespan)
-        model, weights = self._weights[parts]
-        if self.limits.beaten(weights.time, WORTH):
-            return weights.time
-        most = max(parts, most_crossings() // crossings)
-        near = Near(model, weights, style, base // order, parts, most)
-        cut = min(near.options(), key=lambda each: each.excess)
-
-        def numbers(_demand: int, pieces: np.ndarray) -> np.ndarray:
-            return pieces[:, None] * order + np.arange(order)
-
-        jobs = jobs_of(
-            task, model, many=cut.many, nbytes=total / (cut.parts * base // order), numbers=numbers
-        )
-        goal = self.limits.run.proof.makespan
-        plan = jobs.best(model.routes.transfers, goal=goal, over=self.limits.reached)
-        return self.limits.offer(jobs, cut, plan)
-
-
-class AllReduce:
-    """All-reduce, in two halves whose pieces are matched, and along undirected trees.
-
-    Parameters
-    ----------
-    limits
-        When to stop.
-    seed
-        Of random trees.
-    """
-
-    def __init__(self, limits: Limits, *, seed: int) -> None:
-        self.limits, self.seed = limits, seed
-        # Memory would hold sums apart, so trees do not pass it.
-        self.problem = adding(limits.run.problem)
-        self.halves = self._halved(symmetric=True)
-
-    def _halved(self, *, symmetric: bool) -> list[Directed]:
-        topology = self.problem.topology
-        return [
-            Directed(Problem(topology, half.collective), self.limits, symmetric=symmetric)
-            for half in halves(self.problem.collective)
-            if half is not None
-        ]
-
-    def offer(self, counts: Sequence[int]) -> None:
-        """Offer plans of about so many pieces per root, of all kinds by turns."""
-        half = self.halves[0]
-        made: list[Callable[[], Sequence[Directed]]] = [lambda: self.halves]
-        if 1 < half.task.symmetry.order <= len(self.problem.topology.ranks) <= ALONE:
-            made.append(partial(self._halved, symmetric=False))
-        attempts = [Rootless(each, self.limits, seed=self.seed).attempt for each in made]
-        attempts.insert(1 if self._latent else 0, self._matched)
-        able = half.able(counts)
-        kinds = [
-            Kind(family, partial(attempt, style=style), [*able])
-            for style in STYLES
-            for family, attempt in enumerate(attempts)
-        ]
-        by_turns(kinds, half.first(able), self.limits)
-
-    @cached_property
-    def _latent(self) -> bool:
-        """Whether latency counts as much as bandwidth does."""
-        longest = max(float(each.weighted(1).alone.min()) for each in self.halves)
-        return longest > LATENT * sum(each.bound for each in self.halves)
-
-    def _matched(self, count: int, *, style: Style) -> float:
-        near = [each.near(count, style=style) for each in self.halves]
-        sums, then = near
-        if sums is None or then is None:
-            return inf
-        pairs = [(one, then.cut(one.parts)) for one in sums.options()]
-        pair = min(pairs, key=lambda each: each[0].excess + each[1].excess)
-        routes, plans, jobs = Routes(self.problem.topology), [], []
-        for half, cut in zip(self.halves, pair, strict=True):
-            own = half.jobs(cut)
-            best = own.best(cut.model.routes.transfers, goal=half.bound, over=self.limits.reached)
-            plans.append(best)
-            jobs.append(replace(own, route=routes.taken_from(cut.model.routes)[own.route]))
-        pieces = pair[0].parts * self.halves[0].per_root
-        both, first = joined(jobs[0], jobs[1], (plans[0], plans[1]), pieces=pieces)
-        goal = self.limits.run.proof.makespan
-        passes = both.passes(routes.transfers)
-        plan = passes.improved(first, goal=goal, over=self.limits.reached)
-        return self.limits.offer(both, pair[0], plan, routes=routes)

@@ -110,6 +110,20 @@ def directed(task: Task, demand: int, column: Column) -> Pattern:
     return Pattern(demand, routes, *((second, first) if reduces else (first, second)))
 
 
+def met(inward: Pattern, outward: Pattern) -> Pattern:
+    """Return what a piece does along an in-tree to a root, and from there along an out-tree."""
+    many, offset = len(inward.routes) + len(outward.routes), len(inward.routes)
+    waited = np.bincount(inward.before, minlength=offset)
+    waiting = np.bincount(outward.after + offset, minlength=many)[offset:]
+    last, first = np.flatnonzero(waited == 0), np.flatnonzero(waiting == 0) + offset
+    return Pattern(
+        0,
+        (*inward.routes, *outward.routes),
+        np.concatenate([inward.before, outward.before + offset, np.repeat(last, len(first))]),
+        np.concatenate([inward.after, outward.after + offset, np.tile(first, len(last))]),
+    )
+
+
 Edge = tuple[int, int, Links, Links]
 """Two devices, the smaller first, and the paths from it and back."""
 

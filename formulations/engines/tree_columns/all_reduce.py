@@ -1,0 +1,241 @@
+"""All-reduce along trees: in two halves whose pieces are matched, joint, and undirected.
+
+* In two halves every rank has its share of the sums, as after a reduce-scatter.
+* Joint are an in-tree and an out-tree that meet at a root; how much each root has is free, which
+  counts where some GPUs are nearer to the network than others.
+* Undirected trees have no root (`formulations.engines.tree_columns.patterns`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cached_property, partial
+from itertools import product
+from math import inf
+
+import numpy as np
+
+from ccl.problem import Problem
+from formulations.core.preparing import clock
+from formulations.engines.list_scheduling.timed import transfers_of
+from formulations.engines.reverse_time import adding, halves
+from formulations.engines.tree_columns.cuts import (
+    POOL_SHARE,
+    WORTH,
+    Directed,
+    Kind,
+    Limits,
+    Near,
+    by_turns,
+    let_through,
+    modelled,
+    most_crossings,
+)
+from formulations.engines.tree_columns.heads_tails import STYLES, HeadsAndTails, Style, Weights
+from formulations.engines.tree_columns.patterns import (
+    Edge,
+    Pattern,
+    Routes,
+    Undirected,
+    directed,
+    enriched,
+    met,
+)
+from formulations.engines.tree_columns.pieces import jobs_of, joined
+from formulations.engines.tree_columns.search import Search
+from formulations.engines.tree_columns.task import Task, task_of
+
+ALONE = 12
+"""GPUs up to which trees are also sought without regard to symmetry."""
+
+RANDOM = 600
+"""Random trees that are tried, fewer where many paths join GPUs."""
+
+RANDOM_PIECES = 4
+"""Pieces of a shard by which random trees measure paths."""
+
+LATENT = 0.05
+"""Share of the time that data takes from which on latency counts."""
+
+RANDOM_WORK = 300_000
+"""Paths that growing random trees looks at."""
+
+PAIRS = 600
+"""Pairs of an in-tree and an out-tree that are tried, chosen by chance where there are more."""
+
+
+class Whole:
+    """Trees of which each may carry any part of the vector, with their images under a group.
+
+    Parameters
+    ----------
+    made
+        Returns what the trees are sought for, with the group, and what pieces do along them.
+    limits
+        When to stop.
+    """
+
+    def __init__(self, made: Callable[[], tuple[Task, list[Pattern]]], limits: Limits) -> None:
+        self._made, self.limits = made, limits
+        self._weights: dict[int, tuple[HeadsAndTails, Weights]] = {}
+        self._known: dict[object, float] = {}
+
+    @cached_property
+    def trees(self) -> tuple[Task, list[Pattern]]:
+        """What they are sought for, and the trees."""
+        task, patterns = self._made()
+        return task, let_through(task.problem.topology, patterns)
+
+    def attempt(self, count: int, *, style: Style) -> float:
+        """Offer a plan of about so many pieces per rank; return its µs."""
+        (task, patterns), collective = self.trees, self.limits.run.problem.collective
+        base, (order, ranks) = len(collective.chunks), task.symmetry.ranks.shape
+        crossings = 2 * (ranks - 1) * base
+        # A tree of a representative carries pieces of all ranks, so pieces are as many by rank.
+        parts = max(1, count * ranks // base)
+        if not patterns or (parts > 1 and parts * crossings > most_crossings()):
+            return inf
+        total = np.array([collective.size / order])
+        if parts not in self._weights:
+            pieces = parts * base // order
+            made = modelled(task, patterns, nbytes=total, pieces=pieces, limits=self.limits)
+            self._weights[parts] = made, made.best(self.limits.run.proof.makespan)
+        model, weights = self._weights[parts]
+        if self.limits.beaten(weights.time, WORTH):
+            return weights.time
+        most = max(parts, most_crossings() // crossings)
+        near = Near(model, weights, style, base // order, parts, most)
+        cut = min(near.options(), key=lambda each: each.excess)
+        if cut.key in self._known:
+            return self._known[cut.key]
+
+        def numbers(_demand: int, pieces: np.ndarray) -> np.ndarray:
+            return np.asarray(pieces[:, None] * order + np.arange(order))
+
+        jobs = jobs_of(
+            task, model, many=cut.many, nbytes=total / (cut.parts * base // order), numbers=numbers
+        )
+        goal = self.limits.run.proof.makespan
+        plan = jobs.best(model.routes.transfers, goal=goal, over=self.limits.reached)
+        self._known[cut.key] = self.limits.offer(jobs, cut, plan)
+        return self._known[cut.key]
+
+
+def rootless(
+    halves: Callable[[], Sequence[Directed]], limits: Limits, *, seed: int
+) -> tuple[Task, list[Pattern]]:
+    """Return undirected trees: those of both halves without their roots, and random ones."""
+    both = halves()
+    topology = both[0].problem.topology
+    trees = Undirected(topology)
+    found: dict[tuple[Edge, ...], None] = {}
+    for half in both:
+        for demand, column in zip(half.pool.demands, half.pool.columns, strict=True):
+            edges = trees.edges_of(half.task, demand, column)
+            if edges is not None:
+                found[edges] = None
+    transfers = transfers_of(topology)
+    many = min(RANDOM, RANDOM_WORK // len(transfers))
+    size = limits.run.problem.collective.chunk_size / RANDOM_PIECES
+    for edges in trees.random(transfers, many=many, nbytes=size, seed=seed):
+        found[edges] = None
+    return both[0].task, [trees.pattern(edges) for edges in found]
+
+
+def joint(problem: Problem, limits: Limits, *, seed: int) -> tuple[Task, list[Pattern]]:
+    """Return pairs of an in-tree and an out-tree of the same root, of the best rate and near it."""
+    task = task_of(problem)
+    deadline = clock() + POOL_SHARE * limits.left
+    search = Search(task, limits.run.backend, deadline=deadline)
+    enriched(search.run(), search)
+    of_demand: list[list[Pattern]] = [[] for _ in task.demands]
+    for demand, column in zip(search.pool.demands, search.pool.columns, strict=True):
+        of_demand[demand].append(directed(task, demand, column))
+    pairs = [
+        pair
+        for number, each in enumerate(task.demands)
+        if each.partner is not None and task.sides[each.side].reduces
+        for pair in product(of_demand[number], of_demand[each.partner])
+    ]
+    if len(pairs) > PAIRS:
+        chosen = np.random.default_rng(seed).choice(len(pairs), PAIRS, replace=False)
+        pairs = [pairs[place] for place in sorted(chosen.tolist())]
+    return task, [met(*pair) for pair in pairs]
+
+
+class AllReduce:
+    """All-reduce in all of these manners.
+
+    Parameters
+    ----------
+    limits
+        When to stop.
+    seed
+        Of random trees.
+    """
+
+    def __init__(self, limits: Limits, *, seed: int) -> None:
+        self.limits, self.seed = limits, seed
+        self._known: dict[object, float] = {}
+        # Memory would hold sums apart, so trees do not pass it.
+        self.problem = adding(limits.run.problem)
+        self.halves = self._halved(symmetric=True)
+
+    def _halved(self, *, symmetric: bool) -> list[Directed]:
+        topology = self.problem.topology
+        return [
+            Directed(Problem(topology, half.collective), self.limits, symmetric=symmetric)
+            for half in halves(self.problem.collective)
+            if half is not None
+        ]
+
+    def offer(self, counts: Sequence[int]) -> None:
+        """Offer plans of about so many pieces per root, of all kinds by turns."""
+        half = self.halves[0]
+        made: list[Callable[[], Sequence[Directed]]] = [lambda: self.halves]
+        if 1 < half.task.symmetry.order <= len(self.problem.topology.ranks) <= ALONE:
+            made.append(partial(self._halved, symmetric=False))
+        limits, seed = self.limits, self.seed
+        attempts = [
+            Whole(partial(rootless, each, limits, seed=seed), limits).attempt for each in made
+        ]
+        attempts.insert(1 if self._latent else 0, self._matched)
+        attempts.append(Whole(partial(joint, self.problem, limits, seed=seed), limits).attempt)
+        able = half.able(counts)
+        kinds = [
+            Kind(family, partial(attempt, style=style), [*able])
+            for style in STYLES
+            for family, attempt in enumerate(attempts)
+        ]
+        by_turns(kinds, half.first(able), self.limits)
+
+    @cached_property
+    def _latent(self) -> bool:
+        """Whether latency counts as much as bandwidth does."""
+        longest = max(float(each.weighted(1).alone.min()) for each in self.halves)
+        return longest > LATENT * sum(each.bound for each in self.halves)
+
+    def _matched(self, count: int, *, style: Style) -> float:
+        near = [each.near(count, style=style) for each in self.halves]
+        sums, then = near
+        if sums is None or then is None:
+            return inf
+        pairs = [(one, then.cut(one.parts)) for one in sums.options()]
+        pair = min(pairs, key=lambda each: each[0].excess + each[1].excess)
+        key = pair[0].key, pair[1].key
+        if key in self._known:
+            return self._known[key]
+        routes, plans, jobs = Routes(self.problem.topology), [], []
+        for half, cut in zip(self.halves, pair, strict=True):
+            own = half.jobs(cut)
+            best = own.best(cut.model.routes.transfers, goal=half.bound, over=self.limits.reached)
+            plans.append(best)
+            jobs.append(replace(own, route=routes.taken_from(cut.model.routes)[own.route]))
+        pieces = pair[0].parts * self.halves[0].per_root
+        both, first = joined(jobs[0], jobs[1], (plans[0], plans[1]), pieces=pieces)
+        goal = self.limits.run.proof.makespan
+        passes = both.passes(routes.transfers)
+        plan = passes.improved(first, goal=goal, over=self.limits.reached)
+        self._known[key] = self.limits.offer(both, pair[0], plan, routes=routes)
+        return self._known[key]
