@@ -392,7 +392,7 @@ class Search:
             if parts * self._pairs > SENDS or self._done:
                 return
             with interpreted(False):
-                self._try(LISTS, parts=parts, seconds=min(self._share(2) or math.inf, CUT_SECONDS))
+                self._try(LISTS, parts=parts, seconds=min(self._share(3) or math.inf, CUT_SECONDS))
             found = self._plans.get(parts)
             if found is None or found.makespan > before * (1 - WORTH):
                 return
