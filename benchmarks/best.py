@@ -60,9 +60,9 @@ def best(
     made = table("the best plan at every size", heads, known)
     gaps: dict[str, list[float]] = {}
     missed = 0
-    for row in _rows(cluster, collective, size):
+    for row in rows(cluster, collective, size):
         limit = seconds or float(row["seconds"])
-        found = solve(_problem(row), time_limit=limit)
+        found = solve(problem_of(row), time_limit=limit)
         published = _published(row) if others else ""
         bound = max(found.bounds[0].makespan, float(row["bound_us"]))
         gap = 100 * (found.makespan / bound - 1)
@@ -79,9 +79,10 @@ def best(
     console.print(f"{missed} above what is asked; as asked: {said(not missed)}")
 
 
-def _rows(
-    clusters: list[str] | None, collective: str | None, sizes: list[str] | None
+def rows(
+    clusters: list[str] | None = None, collective: str | None = None, sizes: list[str] | None = None
 ) -> list[dict[str, str]]:
+    """Return rows of the table, by the names of its columns."""
     with ROWS.open(encoding="utf-8", newline="") as file:
         return [
             row
@@ -92,7 +93,8 @@ def _rows(
         ]
 
 
-def _problem(row: dict[str, str]) -> Problem:
+def problem_of(row: dict[str, str]) -> Problem:
+    """Return what a row asks."""
     topology = open_cluster(row["cluster"])
     ranks, size = len(topology.ranks), parse_size(row["size"])
     kind: CollectiveKind = "all-gather" if row["collective"] == "all-gather" else "all-reduce"
@@ -101,7 +103,7 @@ def _problem(row: dict[str, str]) -> Problem:
 
 def _published(row: dict[str, str]) -> str:
     """Return the best of what others publish, with its name."""
-    problem = _problem(row)
+    problem = problem_of(row)
     found = []
     for each in available():
         if each.name in PUBLISHED and each.why_not(problem) is None:
