@@ -28,6 +28,7 @@ from ccl.result import Result, Stop
 from formulations.core.preparing import clock
 from formulations.core.registry import Formulation
 from formulations.engines.reverse_time import adding, irreversible
+from formulations.engines.tree_columns import CROSSINGS
 
 if TYPE_CHECKING:
     from formulations.core.run import Run
@@ -61,6 +62,10 @@ def refuses(problem: Problem) -> str | None:
         if not each.stores and (each.copies or each.reduces):
             what = "copies" if each.copies else "adds"
             return f"{each.name} {what} without storing, and trees here branch at GPUs alone"
+    many = sum(len({*each.holders, *each.destinations}) - 1 for each in collective.chunks)
+    many *= 2 if collective.kind == "all-reduce" else 1
+    if many > CROSSINGS:
+        return f"whole shards make {many:,} crossings of trees, and {CROSSINGS:,} are the most"
     if len({each.size for each in collective.chunks}) > 1:
         return "its chunks have several sizes, and here all pieces of a shard are alike"
     return irreversible(problem)

@@ -25,6 +25,7 @@ from formulations.core.preparing import clock, interpreting, ready
 from formulations.core.run import Run
 from formulations.engines.list_scheduling.reordering import Pass
 from formulations.engines.list_scheduling.timed import passable
+from formulations.engines.tree_columns import CROSSINGS
 from formulations.engines.tree_columns.heads_tails import (
     STYLES,
     HeadsAndTails,
@@ -49,8 +50,8 @@ COUNTS = (1, 2, 4, 8, 24, 48, 96, 192)
 BEGIN = 24
 """The first of them."""
 
-CROSSINGS, FIRST = 60_000, 12_000
-"""Of all pieces together: finer cuts are not tried, nor more as the first."""
+FIRST = 12_000
+"""Crossings of all pieces together above which a number of pieces is not the first."""
 
 WORTH = 2e-3
 """By what share of the best plan the linear program must promise a better one."""

@@ -72,6 +72,7 @@ def test_a_number_of_pieces_is_kept():
     [
         ("dgx-h100:copies=true", "copies without storing"),
         ("dgx-h100:reduces=true", "adds without storing"),
+        ("dgx-h100:hosts=32", "130,560 crossings of trees"),
     ],
 )
 def test_what_it_refuses(cluster, why):
