@@ -13,7 +13,7 @@ from formulations import solve
 from formulations.core.registry import formulation
 from formulations.engines.list_scheduling.timed import transfers_of
 from formulations.engines.tree_columns.heads_tails import counted
-from formulations.engines.tree_columns.patterns import Undirected
+from formulations.engines.tree_columns.patterns import Pattern, Undirected, met
 from gallery import open_cluster
 
 
@@ -47,6 +47,13 @@ def test_where_latency_counts_all_reduce_takes_undirected_trees(cluster, size, m
     result = solve(asked(cluster, "all-reduce", size), "pieces", time_limit=20)
     assert result.makespan < most
     assert all(send.terms for send in result.plan.sends)
+
+
+def test_where_few_gpus_are_at_the_network_roots_are_free():
+    """By a share each 10.1 us; the GPUs at the ports add up more than the others do."""
+    result = solve(asked("ndv2:hosts=2", "all-reduce", 64e3), "pieces", time_limit=20)
+    assert result.makespan < 9.4
+    assert not any(send.terms for send in result.plan.sends)
 
 
 @pytest.mark.parametrize("kind", ["broadcast", "reduce"])
@@ -116,6 +123,18 @@ def test_over_an_edge_of_an_undirected_tree_goes_the_sum_of_the_side_behind_it()
     # The longest path has three hops, both ways.
     assert dict(zip(ends, (head + 1 + tail).tolist(), strict=True)) == dict.fromkeys(ends, 3.0)
     assert head[ends.index(("g2", "g1"))] == 1.0
+
+
+def test_what_spreads_from_a_root_waits_for_all_that_came_to_it():
+    def waits(*pairs):
+        return np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+
+    # 3 -> 2 -> 0 and 1 -> 0; then 0 -> 1 and 0 -> 2 -> 3.
+    inward = Pattern(0, ((0,), (1,), (2,)), *waits((0, 1)))
+    outward = Pattern(1, ((3,), (4,), (5,)), *waits((1, 2)))
+    both = met(inward, outward)
+    assert both.routes == ((0,), (1,), (2,), (3,), (4,), (5,))
+    assert [sorted(each) for each in both.waits] == [[], [0], [], [1, 2], [1, 2], [4]]
 
 
 def test_random_trees_reach_everybody_by_links_that_have_links_back():
