@@ -44,7 +44,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ccl.collective import Collective, CollectiveKind, find_arguments
+from ccl.collective import Collective, CollectiveKind, find_arguments, make_collective
 from ccl.errors import ProblemError
 from ccl.options import option
 from ccl.problem import Problem
@@ -65,6 +65,10 @@ class OwnCopy:
     src: int
     dst: int
     count: int
+
+
+UNSHARDED = ("broadcast", "reduce", "all-reduce")
+"""Collectives of whole vectors, which may be cut into any number of chunks."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +103,7 @@ class Buffers:
     @property
     def per_loop(self) -> int:
         """Pieces of the longer of a rank's buffers."""
-        return self.shard * (1 if self.kind in ("broadcast", "reduce") else self.ranks)
+        return self.shard * (1 if self.kind in UNSHARDED else self.ranks)
 
     def input(self, rank: int) -> int:
         """Pieces of the input of a rank."""
@@ -176,7 +180,11 @@ def buffers_of(collective: Collective, *, pieces: int) -> Buffers:
         If it is not one that a runtime knows by name.
     """
     kind, found = collective.kind, find_arguments(collective)
-    if found is not None:
+    if kind == "all-reduce":
+        plain, size = make_collective(kind, collective.ranks, 1.0).chunks[0], collective.chunk_size
+        if {*collective.chunks} == {replace(plain, size=size)}:
+            return Buffers(kind, collective.ranks, len(collective.chunks), pieces, 0)
+    elif found is not None:
         chunks, root = found
         return Buffers(kind, collective.ranks, chunks, pieces, root)
     raise ProblemError(

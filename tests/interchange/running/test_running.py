@@ -89,6 +89,20 @@ def changed(program: Program, rank: int, change) -> Program:
     raise AssertionError
 
 
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize(("method", "options"), [("one-shot", {}), ("pieces", {"pieces": 2})])
+def test_sends_that_name_what_they_carry_run_as_well(transport, method, options):
+    """Vectors that are relayed, and sums over undirected trees."""
+    problem = Problem(open_cluster("dgx-1v"), make_collective("all-reduce", 8, 16e3))
+    plan = solve(problem, method, options=options, time_limit=1).plan
+    assert any(send.terms for send in plan.sends)
+    jobs = [
+        job_of(lower(problem, plan), dtype=dtype, nbytes=64e3) for dtype in ("int32", "float32")
+    ]
+
+    assert [ran.sentences() for ran in run_all(jobs, transport=transport)] == [[], []]
+
+
 def test_a_wrong_place_is_seen():
     """A rank puts what comes in the place of another shard."""
 
