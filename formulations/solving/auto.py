@@ -311,7 +311,7 @@ class Search:
             return False
         return best.makespan <= self.run.proof.makespan * (1 + WORTH)
 
-    def _share(self, many: int) -> float | None:
+    def _share(self, many: float) -> float | None:
         """Return the seconds of the next of so many methods, None where there is no limit."""
         return None if self.run.left is None else self.run.left / many
 
@@ -348,7 +348,7 @@ class Search:
         for name in CONSTRUCTIONS:
             self._try(name, seconds=self._longest(name, 2))
 
-    def _longest(self, name: str, many: int) -> float | None:
+    def _longest(self, name: str, many: float) -> float | None:
         """Return the seconds of a method that is the next of so many."""
         share = self._share(many)
         if name not in LONGEST:
@@ -363,13 +363,18 @@ class Search:
         names = self._trees_in_order
         names = names if self._pairs <= SMALL else names[:1]
         for place, name in enumerate(names):
-            self._try(name, seconds=self._longest(name, min(3, len(names) - place + 1)))
+            most = 1.6 if self._sums and name == PIECES else 3
+            self._try(name, seconds=self._longest(name, min(most, len(names) - place + 1)))
 
     @property
     def _trees_in_order(self) -> tuple[str, ...]:
         """What sends along trees, what promises most first."""
-        both = self.run.problem.collective.kind == "all-reduce"
-        return (PIECES, *(each for each in TREES if each != PIECES)) if both else TREES
+        return (PIECES, *(each for each in TREES if each != PIECES)) if self._sums else TREES
+
+    @property
+    def _sums(self) -> bool:
+        """Whether it is an all-reduce, of which pieces have the best plans, given the time."""
+        return self.run.problem.collective.kind == "all-reduce"
 
     def _trees_left(self) -> None:
         """Try the other trees aside where the first was not enough."""
