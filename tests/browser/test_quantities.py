@@ -31,6 +31,22 @@ def told(field):
     )
 
 
+def refused(field, typed):
+    """Type what is refused; again where the late answer to what was typed before puts that back."""
+    for left in (2, 1, 0):
+        field.fill(typed)
+        field.press("Enter")
+        try:
+            expect(field).to_have_attribute(
+                "aria-invalid", "true", timeout=20_000 if left else SLOW
+            )
+        except AssertionError:
+            if not left:
+                raise
+        else:
+            return
+
+
 def test_a_field_says_what_it_understood_and_marks_what_it_refuses(designer):
     page = designer.page
     designer.do("select", links=[["g0", "g1"]])
@@ -44,9 +60,7 @@ def test_a_field_says_what_it_understood_and_marks_what_it_refuses(designer):
     )
     expect(field).to_have_value("75 GB/s")
     for typed, why in (("abc", "is not a bandwidth"), ("-5", "give more than 0 GB/s")):
-        field.fill(typed)
-        field.press("Enter")
-        expect(field).to_have_attribute("aria-invalid", "true")
+        refused(field, typed)
         assert why in told(field)
     expect(field).to_have_value("-5")
     rates = {link["bandwidth"] for link in designer.topology["links"]}
