@@ -40,7 +40,6 @@ COMMANDS = {
 }
 """Command -> module and function; a module is loaded when its command is given, or all for help."""
 
-BAD_INPUT = 2
 INTERRUPTED = 130
 
 # The root of what Typer raises on bad usage; which package it lies in depends on Typer's version.

@@ -5,10 +5,10 @@
 2. List scheduling in continuous time with one chunk per shard: a good plan at once.
 3. Trees along which shards travel in parts (`orbit-trees`, `forestcoll` and others) or in pieces
    (`pieces`, the first for all-reduce, whose halves it lets overlap), which come closest to the
-   bound where bandwidth counts more than latency. On clusters that are not small
-   they are tried in a process of their own, on another core, while the rest goes on here; the
-   first of them here and alone where it takes little time. A plan of the best rate whose makespan
-   is within 0.3 % of the bound (`WORTH`) ends the search there.
+   bound where bandwidth counts more than latency. On clusters that are not small they are tried in
+   a process of their own, on another core, while the rest goes on here; the first of them here and
+   alone where it takes little time. A plan of the best rate whose makespan is within 0.3 % of the
+   bound (`WORTH`) ends the search there.
 4. List scheduling again with shards cut into 2, 4, 8, ... chunks, as long as that gains.
 5. The constructions that fit: direct sends, rings, trees, doubling and the like; before 3 where
    latency counts.
@@ -128,9 +128,10 @@ TREES = (
 PIECES = "pieces"
 """Of these, the first where sums are added up and spread, whose halves it lets overlap."""
 
-ONCE = "one-shot"
+SUMS_SHARE = 1.6
+"""There it has one in so many parts of what is left."""
 
-LONGEST = {PIECES: (8.0, 0.45), ONCE: (4.0, 0.1)}
+LONGEST = {PIECES: (8.0, 0.45), "one-shot": (4.0, 0.1)}
 """Seconds for what would go on for long with ever less gain, or a share of the limit if longer."""
 
 SLIGHT = 0.002
@@ -363,7 +364,7 @@ class Search:
         names = self._trees_in_order
         names = names if self._pairs <= SMALL else names[:1]
         for place, name in enumerate(names):
-            most = 1.6 if self._sums and name == PIECES else 3
+            most = SUMS_SHARE if self._sums and name == PIECES else 3
             self._try(name, seconds=self._longest(name, min(most, len(names) - place + 1)))
 
     @property

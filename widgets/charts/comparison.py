@@ -67,7 +67,6 @@ def _value(comparison: Comparison, each: Published, value: Value) -> float:
     return value(each.size, each.makespan, comparison.bound(each.size).makespan)
 
 
-Scheme = Literal["light", "dark", "auto"]
 Quantity = Literal["time", "ratio", "algbw"]
 
 FONT = '"Inter Variable", Inter, system-ui, -apple-system, "Segoe UI", sans-serif'

@@ -8,7 +8,6 @@ busiest link of the transfer would have carried everything so far. Images by sym
 """
 
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 
@@ -135,8 +134,6 @@ def route(pairs: Pairs, demands: Demands, *, direct: bool) -> np.ndarray:
         done[pairs.chunk[state.taken[pairs.orbit]]] = True
     return state.taken
 
-
-Contiguous = Literal["off", "between-hosts", "everywhere"]
 
 MOST_TAKEN = 60_000
 """Binary variables above which step 1 is not solved by the program."""

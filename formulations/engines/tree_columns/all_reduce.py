@@ -22,17 +22,18 @@ from formulations.engines.list_scheduling.timed import transfers_of
 from formulations.engines.reverse_time import adding, halves
 from formulations.engines.tree_columns.cuts import (
     POOL_SHARE,
-    WORTH,
+    Cut,
     Directed,
     Kind,
     Limits,
     Near,
+    Plans,
     by_turns,
     let_through,
     modelled,
     most_crossings,
 )
-from formulations.engines.tree_columns.heads_tails import STYLES, HeadsAndTails, Style, Weights
+from formulations.engines.tree_columns.heads_tails import STYLES, HeadsAndTails, Style
 from formulations.engines.tree_columns.patterns import (
     Edge,
     Pattern,
@@ -42,7 +43,7 @@ from formulations.engines.tree_columns.patterns import (
     enriched,
     met,
 )
-from formulations.engines.tree_columns.pieces import jobs_of, joined
+from formulations.engines.tree_columns.pieces import Jobs, jobs_of, joined
 from formulations.engines.tree_columns.search import Search
 from formulations.engines.tree_columns.task import Task, task_of
 
@@ -77,9 +78,7 @@ class Whole:
     """
 
     def __init__(self, made: Callable[[], tuple[Task, list[Pattern]]], limits: Limits) -> None:
-        self._made, self.limits = made, limits
-        self._weights: dict[int, tuple[HeadsAndTails, Weights]] = {}
-        self._known: dict[object, float] = {}
+        self._made, self.limits, self._plans = made, limits, Plans(limits)
 
     @cached_property
     def trees(self) -> tuple[Task, list[Pattern]]:
@@ -89,37 +88,43 @@ class Whole:
 
     def attempt(self, count: int, *, style: Style) -> float:
         """Offer a plan of about so many pieces per rank; return its µs."""
-        (task, patterns), collective = self.trees, self.limits.run.problem.collective
-        base, (order, ranks) = len(collective.chunks), task.symmetry.ranks.shape
+        task, patterns = self.trees
+        base, (order, ranks) = self._chunks, task.symmetry.ranks.shape
         crossings = 2 * (ranks - 1) * base
         # A tree of a representative carries pieces of all ranks, so pieces are as many by rank.
         parts = max(1, count * ranks // base)
         if not patterns or (parts > 1 and parts * crossings > most_crossings()):
             return inf
-        total = np.array([collective.size / order])
-        if parts not in self._weights:
-            pieces = parts * base // order
-            made = modelled(task, patterns, nbytes=total, pieces=pieces, limits=self.limits)
-            self._weights[parts] = made, made.best(self.limits.run.proof.makespan)
-        model, weights = self._weights[parts]
-        if self.limits.beaten(weights.time, WORTH):
-            return weights.time
+        least = self.limits.run.proof.makespan
+        weighted = self._plans.weighted(parts, self._weighted, least=least)
         most = max(parts, most_crossings() // crossings)
-        near = Near(model, weights, style, base // order, parts, most)
-        cut = min(near.options(), key=lambda each: each.excess)
-        if cut.key in self._known:
-            return self._known[cut.key]
+        near = Near(*weighted, style, base // order, parts, most)
+        return self._plans.offered(near, self._jobs)
+
+    @property
+    def _chunks(self) -> int:
+        return len(self.limits.run.problem.collective.chunks)
+
+    @property
+    def _nbytes(self) -> np.ndarray:
+        """Bytes that trees of a representative carry, shape (1,)."""
+        order = self.trees[0].symmetry.order
+        return np.array([self.limits.run.problem.collective.size / order])
+
+    def _weighted(self, parts: int) -> HeadsAndTails:
+        task, patterns = self.trees
+        pieces = parts * self._chunks // task.symmetry.order
+        return modelled(task, patterns, nbytes=self._nbytes, pieces=pieces, limits=self.limits)
+
+    def _jobs(self, cut: Cut) -> Jobs:
+        task = self.trees[0]
+        order = task.symmetry.order
 
         def numbers(_demand: int, pieces: np.ndarray) -> np.ndarray:
             return np.asarray(pieces[:, None] * order + np.arange(order))
 
-        jobs = jobs_of(
-            task, model, many=cut.many, nbytes=total / (cut.parts * base // order), numbers=numbers
-        )
-        goal = self.limits.run.proof.makespan
-        plan = jobs.best(model.routes.transfers, goal=goal, over=self.limits.reached)
-        self._known[cut.key] = self.limits.offer(jobs, cut, plan)
-        return self._known[cut.key]
+        nbytes = self._nbytes / (cut.parts * self._chunks // order)
+        return jobs_of(task, cut.model, many=cut.many, nbytes=nbytes, numbers=numbers)
 
 
 def rootless(

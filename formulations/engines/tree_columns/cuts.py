@@ -185,6 +185,36 @@ def modelled(
     return HeadsAndTails(task, patterns, routes, nbytes=nbytes, pieces=pieces, backend=backend)
 
 
+class Plans:
+    """Plans along trees of one pool: weights by the number of pieces, and each cut but once."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self._weights: dict[int, tuple[HeadsAndTails, Weights]] = {}
+        self._known: dict[object, float] = {}
+
+    def weighted(
+        self, parts: int, made: Callable[[int], HeadsAndTails], *, least: float
+    ) -> tuple[HeadsAndTails, Weights]:
+        """Return the linear program for chunks in so many parts, and its best weights."""
+        if parts not in self._weights:
+            model = made(parts)
+            self._weights[parts] = model, model.best(least)
+        return self._weights[parts]
+
+    def offered(self, near: Near, jobs_of_cut: Callable[[Cut], Jobs]) -> float:
+        """Offer the plan of the best cut, unless its weights promise none; return its µs."""
+        limits = self.limits
+        if limits.beaten(near.weights.time, WORTH):
+            return near.weights.time
+        cut = min(near.options(), key=lambda each: each.excess)
+        if cut.key not in self._known:
+            jobs, goal = jobs_of_cut(cut), limits.run.proof.makespan
+            plan = jobs.best(cut.model.routes.transfers, goal=goal, over=limits.reached)
+            self._known[cut.key] = limits.offer(jobs, cut, plan)
+        return self._known[cut.key]
+
+
 def let_through(topology: Topology, patterns: Iterable[Pattern]) -> list[Pattern]:
     """Return the patterns whose paths shared limits let a piece cross at once."""
     if not topology.limits:
@@ -214,8 +244,7 @@ class Directed:
 
     def __init__(self, problem: Problem, limits: Limits, *, symmetric: bool = True) -> None:
         self.problem, self.limits = problem, limits
-        self._weights: dict[int, tuple[HeadsAndTails, Weights]] = {}
-        self._known: dict[object, float] = {}
+        self._plans = Plans(limits)
         self.task = task_of(problem, symmetric=symmetric)
         search = Search(self.task, limits.run.backend, deadline=clock() + POOL_SHARE * limits.left)
         found = search.run()
@@ -309,25 +338,17 @@ class Directed:
         parts = max(1, count // self.per_root)
         if parts > 1 and parts * self.per_root * self.crossings > most_crossings():
             return None
-        if parts not in self._weights:
-            made = self.weighted(parts * self.per_root)
-            self._weights[parts] = made, made.best(self.bound)
+        weighted = self._plans.weighted(parts, self._weighted, least=self.bound)
         most = max(parts, most_crossings() // (self.per_root * self.crossings))
-        return Near(*self._weights[parts], style, self.per_root, parts, most)
+        return Near(*weighted, style, self.per_root, parts, most)
+
+    def _weighted(self, parts: int) -> HeadsAndTails:
+        return self.weighted(parts * self.per_root)
 
     def attempt(self, count: int, *, style: Style) -> float:
         """Offer a plan of about so many pieces per root; return its µs."""
         near = self.near(count, style=style)
-        if near is None:
-            return inf
-        if self.limits.beaten(near.weights.time, WORTH):
-            return near.weights.time
-        cut = min(near.options(), key=lambda each: each.excess)
-        if cut.key not in self._known:
-            jobs, goal = self.jobs(cut), self.limits.run.proof.makespan
-            plan = jobs.best(cut.model.routes.transfers, goal=goal, over=self.limits.reached)
-            self._known[cut.key] = self.limits.offer(jobs, cut, plan)
-        return self._known[cut.key]
+        return inf if near is None else self._plans.offered(near, self.jobs)
 
     def offer(self, counts: Sequence[int]) -> None:
         """Offer plans of about so many pieces per root."""
