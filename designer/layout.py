@@ -85,7 +85,7 @@ def _stores(drawing: dict[str, Any], *, chosen: bool) -> list[Any]:
         dcc.Store(id=ids.SORTING, data={what: asdict(Sorting()) for what in ("device", "link")}),
         dcc.Store(id=ids.OPTIONS, data={}, storage_type="local"),
         dcc.Store(id=ids.SKETCH, data={}, storage_type="local"),
-        dcc.Store(id=ids.SKETCHING),
+        *(dcc.Store(id=each) for each in (ids.SKETCHING, ids.SKETCH_ACT)),
         dcc.Store(id=ids.JOB, storage_type="session"),
         *(dcc.Store(id=each) for each in (ids.FILE, ids.EXPORT_CHOSEN, ids.EXPORT_ENOUGH)),
         *(dcc.Store(id=each) for each in (ids.COPY, ids.LINK_COPY, ids.LINK_FILE)),

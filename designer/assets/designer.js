@@ -17,6 +17,7 @@
   let unfolded = ""; // the row of the comparison whose details are shown
   let held = ""; // the button of a row that has the focus
   let named = ""; // the name that the page shows
+  let acts = 0; // buttons of the sketch that were pressed
   const ours = new Set(); // names that the page has put there and nobody has typed
   const page = `${Date.now().toString(36)}${Math.random().toString(36).slice(2)}`;
 
@@ -123,6 +124,13 @@
           custom: collective === "custom" ? custom : null,
         };
         return [request, !rooted];
+      },
+
+      /** Hear a button of the sketch; the same one pressed again is another act. */
+      sketchAct() {
+        const { triggered_id: asked, triggered } = window.dash_clientside.callback_context;
+        if (!asked || !triggered[0].value) return no();
+        return { does: asked["sketch-act"], n: (acts += 1) };
       },
 
       /** While a sketch is drawn, keys belong to the canvas; the drawer gives the focus back late. */

@@ -246,7 +246,7 @@ SHAPES: tuple[tuple[str, Any, tuple[str, ...]], ...] = (
     ("data", StoredResult | None, (ids.PERSISTED,)),
     ("data", Object | None, (
         ids.RESULT, ids.SUMMARY, ids.LOAD_DATA, ids.ASSESSMENT, ids.EXPORT_ENOUGH, ids.SKETCHING,
-        ids.WHATIF_REQUEST, ids.WHATIF_TODAY,
+        ids.SKETCH_ACT, ids.WHATIF_REQUEST, ids.WHATIF_TODAY,
     )),
     ("data", Optimum | None, (ids.OPTIMUM, ids.DUALS)),
     ("data", Sorting, (ids.SORTING,)),

@@ -28,6 +28,7 @@ REQUEST = "request"
 PROBLEM = "problem-request"
 SKETCH = "sketches"
 SKETCHING = "sketching"
+SKETCH_ACT = "sketch-asked"
 SKETCH_CARD = "sketch-card"
 CUSTOM = "custom-collective"
 

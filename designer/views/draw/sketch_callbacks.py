@@ -39,7 +39,6 @@ def _shown(app: Dash) -> None:
             "sketch_card_children": Output(ids.SKETCH_CARD, "children"),
             "sketch_card_hidden": Output(ids.SKETCH_CARD, "hidden"),
             "sketch_card_data_drawing": Output(ids.SKETCH_CARD, "data-drawing"),
-            "sketch_words": Output({"sketch-words": ALL}, "children"),
         },
         inputs={
             "sketches": Input(ids.SKETCH, "data"),
@@ -49,14 +48,12 @@ def _shown(app: Dash) -> None:
         prevent_initial_call=False,
     )
     def on_sketch(sketches: Json | None, drawing: Json | None, name: str) -> Json:
-        rows = len(ctx.outputs_list[-1])
         if sketch.sketch_option(name) is None:
             return {
                 "canvas_sketch": None,
                 "sketch_card_children": [],
                 "sketch_card_hidden": True,
                 "sketch_card_data_drawing": "false",
-                "sketch_words": [no_update] * rows,
             }
         value = sketch.stored_sketch(sketches, name)
         base = drawing["base"] if drawing else None
@@ -65,8 +62,19 @@ def _shown(app: Dash) -> None:
             "sketch_card_children": forms.card(value, base),
             "sketch_card_hidden": False,
             "sketch_card_data_drawing": "false" if drawing is None else "true",
-            "sketch_words": [forms.words(value)] * rows,
         }
+
+    # Apart: options that are shown anew bring rows for these words, but the card stays as it is.
+    @callback(
+        app,
+        output={"sketch_words": Output({"sketch-words": ALL}, "children")},
+        inputs={"sketches": Input(ids.SKETCH, "data")},
+        state={"name": State(ids.FORMULATION, "value")},
+        prevent_initial_call=False,
+    )
+    def on_words(sketches: Json | None, name: str) -> Json:
+        value = sketch.stored_sketch(sketches, name)
+        return {"sketch_words": [forms.words(value)] * len(ctx.outputs_list[0])}
 
     app.clientside_callback(
         ClientsideFunction("topoloom", "sketching"), Input(ids.SKETCHING, "data")
@@ -74,7 +82,16 @@ def _shown(app: Dash) -> None:
 
 
 def _drawn(app: Dash) -> None:
-    """Wire the buttons, and what ends drawing."""
+    """Wire the buttons, and what ends drawing.
+
+    The page itself hears a button: one that is pressed while the page still loads is drawn anew
+    with the card, and a question that the server has not answered by then would be dropped.
+    """
+    app.clientside_callback(
+        ClientsideFunction("topoloom", "sketchAct"),
+        Output(ids.SKETCH_ACT, "data"),
+        Input({"sketch-act": ALL, "in": ALL}, "n_clicks"),
+    )
 
     @callback(
         app,
@@ -84,7 +101,7 @@ def _drawn(app: Dash) -> None:
             "options_drawer_opened": Output(ids.OPTIONS_DRAWER, "opened", allow_duplicate=True),
             "view": Output(ids.VIEW, "value", allow_duplicate=True),
         },
-        inputs={"clicks": Input({"sketch-act": ALL, "in": ALL}, "n_clicks")},
+        inputs={"act": Input(ids.SKETCH_ACT, "data")},
         state={
             **request.states("sketches", "drawing", "picked"),
             "name": State(ids.FORMULATION, "value"),
@@ -92,11 +109,11 @@ def _drawn(app: Dash) -> None:
         },
     )
     def on_act(
-        *, clicks: list[int | None], sketches: Any, name: Any, drawing: Any, asked: Any, picked: Any
+        *, act: Json | None, sketches: Any, name: Any, drawing: Any, asked: Any, picked: Any
     ) -> Json:
-        if not ctx.triggered_id or not ctx.triggered[0]["value"] or not any(clicks):
+        if not act:
             return {}
-        does = ctx.triggered_id["sketch-act"]
+        does = act["does"]
         if does == "draw":
             heard = (picked or {}).get("n", 0)
             begun = {"base": sketch.begun(drawing, asked), "heard": heard, "fresh": True}
