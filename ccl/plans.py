@@ -179,6 +179,24 @@ def ranks_of(bits: int) -> list[int]:
     return [rank for rank in range(bits.bit_length()) if bits >> rank & 1]
 
 
+def _union(values: Iterable[int]) -> int:
+    total = 0
+    for each in values:
+        total |= each
+    return total
+
+
+def _disjoint(values: Sequence[int], places: Iterable[int]) -> tuple[list[int], int]:
+    """Return the places of values that share nothing, the largest first, and their union."""
+    taken: list[int] = []
+    total = 0
+    for place in sorted(places, key=lambda place: -values[place].bit_count()):
+        if not values[place] & total:
+            taken.append(place)
+            total |= values[place]
+    return taken, total
+
+
 def choose_values(values: Sequence[int], terms: int | None, *, adds: bool) -> list[int] | None:
     """Return the places of the values whose sum a send carries, or None if there are none.
 
@@ -194,13 +212,12 @@ def choose_values(values: Sequence[int], terms: int | None, *, adds: bool) -> li
     adds
         Whether its source reduces.
     """
-    taken: list[int] = []
-    total = 0
-    for place in sorted(range(len(values)), key=lambda place: -values[place].bit_count()):
-        value = values[place]
-        if not value & total and (terms is None or not value & ~terms):
-            taken.append(place)
-            total |= value
+    others = 0 if terms is None else ~terms
+    fit = [place for place, value in enumerate(values) if not value & others]
+    taken = fit
+    total = _union([values[place] for place in fit])
+    if total.bit_count() < sum([value.bit_count() for value in map(values.__getitem__, fit)]):
+        taken, total = _disjoint(values, fit)
     if not total or (terms is not None and total != terms) or (len(taken) > 1 and not adds):
         return None
     return taken

@@ -143,7 +143,13 @@ def sort_by_start(
     place = [0] * len(order)
     for new, old in enumerate(order):
         place[old] = new
-    moved = [tuple([place[each] for each in after[old]]) if after[old] else () for old in order]
+    # Many that come after the same share them, as sums that go to many are long.
+    known: dict[int, tuple[int, ...]] = {id(()): ()}
+    moved = []
+    for those in map(after.__getitem__, order):
+        if id(those) not in known:
+            known[id(those)] = tuple([place[each] for each in those])
+        moved.append(known[id(those)])
     return tuple([transfers[old] for old in order]), tuple(moved)
 
 

@@ -11,6 +11,7 @@ from ccl.problem import Problem
 from ccl.simulate.schedule import replay_schedule
 from ccl.simulate.steady import replay_flow, replay_forest
 from ccl.timeline import Timeline
+from ccl.topology import no_collection
 
 
 def simulate(
@@ -32,8 +33,9 @@ def simulate(
         1 % and crossings stay below 100,000; `Timeline.chunks` says how many. A schedule
         sends its chunks whole, whatever is given here.
     """
-    if isinstance(plan, Schedule):
-        return replay_schedule(problem.cut_into(plan.chunks), plan)
-    if isinstance(plan, Forest):
-        return replay_forest(problem, plan, chunks=chunks)
-    return replay_flow(problem, plan, chunks=chunks)
+    with no_collection():
+        if isinstance(plan, Schedule):
+            return replay_schedule(problem.cut_into(plan.chunks), plan)
+        if isinstance(plan, Forest):
+            return replay_forest(problem, plan, chunks=chunks)
+        return replay_flow(problem, plan, chunks=chunks)

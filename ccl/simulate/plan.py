@@ -16,6 +16,7 @@ All of these are there by the time at which the schedule starts the send.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -176,9 +177,11 @@ def find_needs(
 ) -> list[Sequence[int]]:
     """Return for each send the places of those that must have arrived before it starts.
 
-    `named` is what `find_carried` returns.
+    Sends that wait for the same share them: a sum that goes to many is long. `named` is what
+    `find_carried` returns.
     """
-    simple, rest = _arrivals(problem, plan)
+    first, rest = _arrivals(problem, plan)
+    simple = {key: (j,) for key, (_, j) in first.items()}
     needs: list[Sequence[int]] = [()] * len(plan.sends)
     departures: defaultdict[tuple[int, str], _Moments] = defaultdict(list)
     for i, send in enumerate(plan.sends):
@@ -186,7 +189,7 @@ def find_needs(
         if i in named:
             needs[i] = named[i].after
         elif key in simple:
-            needs[i] = (simple[key][1],)
+            needs[i] = simple[key]
         elif key in rest:
             departures[key].append((plan.starts[i], i))
     slack = SAME_MOMENT * schedule.duration
@@ -196,17 +199,20 @@ def find_needs(
         if not problem.topology.device(device).stores:
             _forwarded(needs, plan, came=came, leaving=leaving, schedule=schedule)
         elif chunk.reduced:
-            for start, i in leaving:
-                needs[i] = [j for end, j in came if end <= start + slack]
+            _all_that_came(needs, came=came, leaving=leaving, slack=slack)
         else:
             held = float(problem.topology.rank.get(device) in chunk.holders)
             _in_order(needs, plan, came=came, leaving=sorted(leaving), held=held)
     # No slack may make two sends wait for each other.
     starts = plan.starts
-    return [
-        [j for j in those if starts[j] < starts[i]] if those else ()
-        for i, those in enumerate(needs)
-    ]
+    latest: dict[int, float] = {}
+    for i, those in enumerate(needs):
+        if id(those) not in latest:
+            latest[id(those)] = max([starts[j] for j in those], default=-math.inf)
+        if latest[id(those)] >= starts[i]:
+            needs[i] = [j for j in those if starts[j] < starts[i]]
+            latest[id(needs[i])] = -math.inf
+    return needs
 
 
 def find_predecessors(plan: Plan, needs: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
@@ -221,12 +227,17 @@ def find_predecessors(plan: Plan, needs: Sequence[Sequence[int]]) -> list[tuple[
         first[crossing] + plan.crossings[crossing].route.own[member][-1]
         for crossing, member in plan.of
     ]
+    of_needs: dict[int, tuple[int, ...]] = {}
     found: list[tuple[int, ...]] = []
     for base, (route, places, _) in zip(first[:-1], plan.crossings, strict=True):
         after = [tuple([base + k for k in hop.after]) for hop in route.hops]
         # All sends of a multicast leave with the first, which waits for the same.
         for member, place in enumerate(places if route.joins else places[:1]):
-            after[route.own[member][0]] += tuple(dict.fromkeys([last[j] for j in needs[place]]))
+            those = needs[place]
+            if id(those) not in of_needs:
+                of_needs[id(those)] = tuple(dict.fromkeys([last[j] for j in those]))
+            own = route.own[member][0]
+            after[own] = after[own] + of_needs[id(those)] if after[own] else of_needs[id(those)]
         found += after
     return found
 
@@ -248,6 +259,17 @@ def _arrivals(
         elif key not in first or (end, i) < first[key]:
             first[key] = end, i
     return first, rest
+
+
+def _all_that_came(
+    needs: list[Sequence[int]], *, came: _Moments, leaving: _Moments, slack: float
+) -> None:
+    """Wait for every contribution that is there by the start."""
+    ends, places = [end for end, _ in came], [j for _, j in came]
+    by_many: dict[int, Sequence[int]] = {}
+    for start, i in leaving:
+        many = bisect_right(ends, start + slack)
+        needs[i] = by_many.setdefault(many, places[:many])
 
 
 def _forwarded(
@@ -360,7 +382,7 @@ class _Values:
         terms = None if send.terms is None else bits_of(send.terms)
         chosen = choose_values([each.bits for each in held], terms, adds=device.reduces)
         used = range(len(held)) if chosen is None else chosen
-        carried = self._found[i] = _added(held[place] for place in used)
+        carried = self._found[i] = _added([held[place] for place in used])
         if not device.copies:
             self._held[key] = [each for place, each in enumerate(held) if place not in used]
         number, _ = self._plan.of[i]

@@ -154,25 +154,40 @@ def _terms(plan: Plan, transfers: Sequence[Transfer], named: Named) -> Terms:
 class _Waits:
     """What transmissions start after: of number i the places from ``bounds[i]`` to its next.
 
-    It starts at least `later` µs after the transmission `who` does.
+    It starts at least `later` µs after the transmission `who` does, or after the gathering: -1 is
+    the first of these, over when each of its transmissions started so many µs ago.
     """
 
     bounds: list[int]
     who: list[int]
     later: list[float]
+    gatherings: list[list[tuple[int, float]]]
+
+
+FEW = 4
+"""Arrivals up to which what waits for the same does not share them."""
 
 
 def _waits(plan: Plan, needs: Sequence[Sequence[int]], *, links: int) -> _Waits:
     """Return for each transmission the others it starts after, and at least how many µs after."""
     bounds, who, later = [0], list[int](), list[float]()
+    gatherings: list[list[tuple[int, float]]] = []
+    known: dict[int, int] = {}
     last = [-1] * links
     until = [0.0] * links
     for i, (route, places, _) in enumerate(plan.crossings):
         # All sends of a multicast leave with the first, which waits for the same.
         for member, place in enumerate(places if route.joins else places[:1]):
-            for j in needs[place]:
-                crossing, brought = plan.of[j]
-                duration = plan.crossings[crossing].route.durations[brought]
+            those = needs[place]
+            if len(those) > FEW:
+                if id(those) not in known:
+                    gatherings.append([_arrival(plan, j) for j in those])
+                    known[id(those)] = -len(gatherings)
+                who.append(known[id(those)])
+                later.append(-route.lags[member])
+                continue
+            for j in those:
+                crossing, duration = _arrival(plan, j)
                 who.append(crossing)
                 later.append(duration - route.lags[member])
         for hop in route.hops:
@@ -182,7 +197,13 @@ def _waits(plan: Plan, needs: Sequence[Sequence[int]], *, links: int) -> _Waits:
                 later.append(until[link] - hop.offset)
             last[link], until[link] = i, hop.offset + hop.busy
         bounds.append(len(who))
-    return _Waits(bounds, who, later)
+    return _Waits(bounds, who, later, gatherings)
+
+
+def _arrival(plan: Plan, place: int) -> tuple[int, float]:
+    """Return the transmission of a send, and how many µs after its start the send is there."""
+    crossing, brought = plan.of[place]
+    return crossing, plan.crossings[crossing].route.durations[brought]
 
 
 def _starts(plan: Plan, waits: _Waits, earliest: Sequence[float], *, slack: float) -> list[float]:
@@ -198,10 +219,20 @@ def _starts(plan: Plan, waits: _Waits, earliest: Sequence[float], *, slack: floa
     passes = _MOST_PASSES if any(len(each.route.hops) > 1 for each in plan.crossings) else 1
     for _ in range(passes):
         moved = 0.0
+        over = [math.nan] * len(waits.gatherings)
         for i in order:
             start = earliest[i]
             for k in range(bounds[i], bounds[i + 1]):
-                start = max(start, starts[who[k]] + later[k])
+                if (before := who[k]) >= 0:
+                    soonest = starts[before] + later[k]
+                else:
+                    all_of = -1 - before
+                    if math.isnan(over[all_of]):
+                        those = waits.gatherings[all_of]
+                        over[all_of] = max([starts[j] + took for j, took in those])
+                    soonest = over[all_of] + later[k]
+                if soonest > start:
+                    start = soonest
             moved = max(moved, starts[i] - start)
             starts[i] = start
         if moved <= slack:

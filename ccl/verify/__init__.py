@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ccl.plans import Flow, Forest, Schedule
 from ccl.problem import Problem
+from ccl.topology import no_collection
 from ccl.verify.forest import verify_flow, verify_forest
 from ccl.verify.schedule import verify_schedule
 from ccl.verify.timeline import verify_timeline
@@ -25,9 +26,10 @@ def verify(problem: Problem, plan: Schedule | Forest | Flow) -> None:
         At the first broken rule, in time where the plan has a time; it names the device, link or
         limit.
     """
-    if isinstance(plan, Schedule):
-        verify_schedule(problem.cut_into(plan.chunks), plan)
-    elif isinstance(plan, Forest):
-        verify_forest(problem, plan)
-    else:
-        verify_flow(problem, plan)
+    with no_collection():
+        if isinstance(plan, Schedule):
+            verify_schedule(problem.cut_into(plan.chunks), plan)
+        elif isinstance(plan, Forest):
+            verify_forest(problem, plan)
+        else:
+            verify_flow(problem, plan)

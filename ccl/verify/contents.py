@@ -297,17 +297,18 @@ class Terms(Sums):
             raise self._unsent(timed, device, bits)
         self._turn += 1
         for i in chosen:
-            values[i].last = timed
-            values[i].uses.append(self._turn)
+            value = values[i]
+            value.last = timed
+            value.uses.append(self._turn)
         if not device.copies:
             self._gone[place] += [values[i] for i in chosen]
             self._values[place] = [each for i, each in enumerate(values) if i not in chosen]
-        return sum(bits[i] for i in chosen)
+        return sum([bits[i] for i in chosen])
 
     def arrive(self, timed: Timed, device: Device, content: Content) -> None:
         """Keep a value beside the others."""
         values = self._values[timed.send.chunk, device.name]
-        if any(each.bits == content for each in values):
+        if content in [each.bits for each in values]:
             raise _twice(timed, device)
         values.append(_Value(int(content), timed))
 
