@@ -216,7 +216,7 @@ def choose_values(values: Sequence[int], terms: int | None, *, adds: bool) -> li
     fit = [place for place, value in enumerate(values) if not value & others]
     taken = fit
     total = _union([values[place] for place in fit])
-    if total.bit_count() < sum([value.bit_count() for value in map(values.__getitem__, fit)]):
+    if total.bit_count() < sum(values[place].bit_count() for place in fit):
         taken, total = _disjoint(values, fit)
     if not total or (terms is not None and total != terms) or (len(taken) > 1 and not adds):
         return None

@@ -203,16 +203,19 @@ def find_needs(
         else:
             held = float(problem.topology.rank.get(device) in chunk.holders)
             _in_order(needs, plan, came=came, leaving=sorted(leaving), held=held)
-    # No slack may make two sends wait for each other.
-    starts = plan.starts
+    _earlier_ones(needs, plan.starts)
+    return needs
+
+
+def _earlier_ones(needs: list[Sequence[int]], starts: Sequence[float]) -> None:
+    """Keep of what each send waits for what starts earlier: no slack makes two wait for another."""
     latest: dict[int, float] = {}
     for i, those in enumerate(needs):
         if id(those) not in latest:
-            latest[id(those)] = max([starts[j] for j in those], default=-math.inf)
+            latest[id(those)] = max((starts[j] for j in those), default=-math.inf)
         if latest[id(those)] >= starts[i]:
             needs[i] = [j for j in those if starts[j] < starts[i]]
             latest[id(needs[i])] = -math.inf
-    return needs
 
 
 def find_predecessors(plan: Plan, needs: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:

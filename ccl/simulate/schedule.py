@@ -229,10 +229,9 @@ def _starts(plan: Plan, waits: _Waits, earliest: Sequence[float], *, slack: floa
                     all_of = -1 - before
                     if math.isnan(over[all_of]):
                         those = waits.gatherings[all_of]
-                        over[all_of] = max([starts[j] + took for j, took in those])
+                        over[all_of] = max(starts[j] + took for j, took in those)
                     soonest = over[all_of] + later[k]
-                if soonest > start:
-                    start = soonest
+                start = max(start, soonest)
             moved = max(moved, starts[i] - start)
             starts[i] = start
         if moved <= slack:

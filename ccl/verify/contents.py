@@ -303,7 +303,7 @@ class Terms(Sums):
         if not device.copies:
             self._gone[place] += [values[i] for i in chosen]
             self._values[place] = [each for i, each in enumerate(values) if i not in chosen]
-        return sum([bits[i] for i in chosen])
+        return sum(bits[i] for i in chosen)
 
     def arrive(self, timed: Timed, device: Device, content: Content) -> None:
         """Keep a value beside the others."""

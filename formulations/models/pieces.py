@@ -14,7 +14,8 @@ All-reduce is a reduce-scatter and an all-gather whose pieces are matched, so th
 in-trees and out-trees that meet at free roots; or undirected trees, over each edge of which goes,
 both ways, the sum of the side behind it (`formulations.engines.tree_columns.all_reduce`).
 
-Where switches copy or add, trees that use it are left to other methods.
+Where switches copy or add, trees branch there, and what parts or joins is one transmission
+(`formulations.engines.tree_columns.routes`).
 """
 
 from __future__ import annotations
@@ -59,9 +60,6 @@ def refuses(problem: Problem) -> str | None:
     for each in problem.topology.devices:
         if each.stores and not each.copies and spreads:
             return f"{each.name} stores and cannot copy, and trees here branch where data is stored"
-        if not each.stores and (each.copies or each.reduces):
-            what = "copies" if each.copies else "adds"
-            return f"{each.name} {what} without storing, and trees here branch at GPUs alone"
     many = sum(len({*each.holders, *each.destinations}) - 1 for each in collective.chunks)
     many *= 2 if collective.kind == "all-reduce" else 1
     if many > CROSSINGS:

@@ -17,6 +17,9 @@ from the first to the last and back. Where GPUs are not all joined, vectors are 
 all-gather of vectors, and list scheduling finds it (`formulations.engines.list_scheduling`).
 Vectors go whole, or in a few pieces, which do not wait for one another on their way. The best
 counts.
+
+Where switches copy, each vector leaves its GPU once: only the all-gather of vectors is tried. Where
+they add too, vectors that meet in one arrive as their sum; a plan that needs them apart is dropped.
 """
 
 from __future__ import annotations
@@ -31,10 +34,11 @@ import numpy as np
 
 from ccl import text
 from ccl.collective import all_gather
-from ccl.errors import SolveError
+from ccl.errors import ScheduleError, SolveError
 from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.result import Plan, Result, Stop
+from ccl.verify import verify
 from formulations.core.registry import Formulation, NoOptions
 from formulations.core.run import Run
 from formulations.engines.closed_forms.hosts import arranged, by_rank
@@ -54,7 +58,7 @@ PASSES = 12
 
 
 def refuses(problem: Problem) -> str | None:
-    """Refuse too many messages, and switches that add or copy, which do better."""
+    """Refuse too many messages, and switches that add and cannot copy, which do better."""
     reason = refuses_any(problem)
     if reason is not None:
         return reason
@@ -64,9 +68,15 @@ def refuses(problem: Problem) -> str | None:
     if messages > MOST:
         return f"{len(ranks)} GPUs would send {messages:,} messages, and {MOST:,} are the most"
     for each in topology.devices:
-        if each.reduces and not each.stores:
+        if each.reduces and not (each.stores or each.copies):
             return f"{each.name} adds on the way, and vectors come one by one here"
     return None
+
+
+def _able(problem: Problem) -> tuple[bool, bool]:
+    """Return whether any switch copies, and whether any adds."""
+    switches = [each for each in problem.topology.devices if not each.stores]
+    return any(each.copies for each in switches), any(each.reduces for each in switches)
 
 
 def _pieces(problem: Problem) -> tuple[int, ...]:
@@ -84,7 +94,7 @@ def run(run: Run, options: NoOptions) -> Result:
         if pieces * ranks * (ranks - 1) > MOST or _over(run):
             break
         before = run.best
-        for order, steps, formula in _tried(run.problem):
+        for order, steps, formula in () if any(_able(run.problem)) else _tried(run.problem):
             inner = _in_steps(run, pieces, steps, order)
             messages = partial(_exchanged, steps=steps)
             answer(inner, Pattern(order, messages, formula, exchange=messages))
@@ -132,6 +142,7 @@ def _relayed(run: Run, pieces: int) -> Result | None:
     from formulations.engines.list_scheduling.search import search  # noqa: PLC0415  it loads numba
 
     problem, many = run.problem, len(run.problem.topology.ranks)
+    adds = _able(problem)[1]
     vectors = all_gather(many, many * problem.collective.size, chunks=pieces)
 
     def named(plan: Schedule) -> Plan:
@@ -143,7 +154,10 @@ def _relayed(run: Run, pieces: int) -> Result | None:
             )
             for each in plan.sends
         )
-        return run.turn(replace(plan, sends=sends, chunks=pieces))
+        turned = replace(plan, sends=sends, chunks=pieces)
+        if adds:
+            _kept_apart(problem, turned)
+        return run.turn(turned)
 
     inner = _inner(run, replace(problem, collective=vectors), named)
     try:
@@ -151,6 +165,14 @@ def _relayed(run: Run, pieces: int) -> Result | None:
     except SolveError as error:
         run.note(f"vectors in {text.count(pieces, 'piece')}: {error}")
     return inner.best
+
+
+def _kept_apart(problem: Problem, plan: Schedule) -> None:
+    """Refuse a plan in which vectors meet that are needed apart."""
+    try:
+        verify(problem, plan)
+    except ScheduleError as error:
+        raise SolveError(f"vectors meet in a switch that adds: {error}") from error
 
 
 def _inner(run: Run, problem: Problem, turn: Callable[[Schedule], Plan]) -> Run:

@@ -4,6 +4,11 @@
 * Joint are an in-tree and an out-tree that meet at a root; how much each root has is free, which
   counts where some GPUs are nearer to the network than others.
 * Undirected trees have no root (`formulations.engines.tree_columns.patterns`).
+
+A switch that adds and copies takes what every GPU but the root sends, and only the root receives;
+then it takes what the root sends, and all others receive. So a root that sends one sum while it
+receives the next fills all links, and roots that take turns do not: there joint trees are also
+sought without regard to symmetry, since a best solution of the linear program has few roots.
 """
 
 from __future__ import annotations
@@ -37,13 +42,13 @@ from formulations.engines.tree_columns.heads_tails import STYLES, HeadsAndTails,
 from formulations.engines.tree_columns.patterns import (
     Edge,
     Pattern,
-    Routes,
     Undirected,
     directed,
     enriched,
     met,
 )
 from formulations.engines.tree_columns.pieces import Jobs, jobs_of, joined
+from formulations.engines.tree_columns.routes import Routes
 from formulations.engines.tree_columns.search import Search
 from formulations.engines.tree_columns.task import Task, task_of
 
@@ -148,9 +153,11 @@ def rootless(
     return both[0].task, [trees.pattern(edges) for edges in found]
 
 
-def joint(problem: Problem, limits: Limits, *, seed: int) -> tuple[Task, list[Pattern]]:
+def joint(
+    problem: Problem, limits: Limits, *, seed: int, symmetric: bool = True
+) -> tuple[Task, list[Pattern]]:
     """Return pairs of an in-tree and an out-tree of the same root, of the best rate and near it."""
-    task = task_of(problem)
+    task = task_of(problem, symmetric=symmetric)
     deadline = clock() + POOL_SHARE * limits.left
     search = Search(task, limits.run.backend, deadline=deadline)
     enriched(search.run(), search)
@@ -206,7 +213,11 @@ class AllReduce:
             Whole(partial(rootless, each, limits, seed=seed), limits).attempt for each in made
         ]
         attempts.insert(1 if self._latent else 0, self._matched)
-        attempts.append(Whole(partial(joint, self.problem, limits, seed=seed), limits).attempt)
+        pairs = partial(joint, self.problem, limits, seed=seed)
+        attempts.append(Whole(pairs, limits).attempt)
+        devices = self.problem.topology.devices
+        if any(each.reduces and each.copies and not each.stores for each in devices):
+            attempts.insert(0, Whole(partial(pairs, symmetric=False), limits).attempt)
         able = half.able(counts)
         kinds = [
             Kind(family, partial(attempt, style=style), [*able])

@@ -33,8 +33,9 @@ from formulations.engines.tree_columns.heads_tails import (
     Weights,
     rounding,
 )
-from formulations.engines.tree_columns.patterns import Pattern, Routes, directed, enriched, priced
+from formulations.engines.tree_columns.patterns import Pattern, directed, enriched, priced
 from formulations.engines.tree_columns.pieces import Jobs, jobs_of
+from formulations.engines.tree_columns.routes import Routes, paths_of
 from formulations.engines.tree_columns.search import Search
 from formulations.engines.tree_columns.task import Task, task_of
 
@@ -107,9 +108,9 @@ class Limits:
         if self.beaten(time):
             return time
         problem = run.problem.cut_into(cut.parts * len(run.problem.collective.chunks))
-        transfers = (routes or cut.model.routes).transfers
+        paths = (routes or cut.model.routes).paths
         run.met(cut.model.size)
-        run.offer(jobs.schedule(problem, transfers, plan[0], cut=cut.parts > 1))
+        run.offer(jobs.schedule(problem, paths, plan[0], cut=cut.parts > 1))
         return time
 
 
@@ -219,13 +220,11 @@ def let_through(topology: Topology, patterns: Iterable[Pattern]) -> list[Pattern
     """Return the patterns whose paths shared limits let a piece cross at once."""
     if not topology.limits:
         return list(patterns)
-    links, fits = topology.links, passable(topology)
+    fits = passable(topology)
     return [
         each
         for each in patterns
-        if all(
-            fits((links[path[0]].src, *(links[link].dst for link in path))) for path in each.routes
-        )
+        if all(fits(path) for links in each.routes for path in paths_of(topology, links))
     ]
 
 

@@ -24,7 +24,8 @@ from scipy import sparse
 
 from ccl.errors import SolveError
 from ccl.result import ModelSize
-from formulations.engines.tree_columns.patterns import Pattern, Routes
+from formulations.engines.tree_columns.patterns import Pattern
+from formulations.engines.tree_columns.routes import Routes
 from formulations.engines.tree_columns.task import Task
 from formulations.solvers import cp
 from formulations.solvers.cvxpy_highs import Backend

@@ -6,9 +6,9 @@
   it: to v goes from u what came to u from all its other neighbours, and its own. So a tree takes
   as long as its longest path, not twice its radius, and loads each edge once each way.
 
-A crossing is a path between two devices that store, over devices that do not. A pattern of a
-representative stands for its images under the group of the task
-(`formulations.engines.tree_columns.task`).
+A crossing is a path between two devices that store, over devices that do not, or several that part
+or join there (`formulations.engines.tree_columns.routes`). A pattern of a representative stands for
+its images under the group of the task (`formulations.engines.tree_columns.task`).
 
 Trees to choose among come from column generation for the best rate; with prices on latency added,
 they get less deep. Undirected trees are those without their roots, and random trees of short
@@ -19,22 +19,20 @@ nothing of latency.
 from __future__ import annotations
 
 import heapq
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 
 from ccl.topology import Topology
-from formulations.engines.list_scheduling.timed import Transfers, transfers_along
+from formulations.engines.list_scheduling.timed import Transfers
 from formulations.engines.tree_columns.price import Prices
+from formulations.engines.tree_columns.routes import Links
 from formulations.engines.tree_columns.search import Optimum, Search
-from formulations.engines.tree_columns.task import Column, Task
-
-Links = tuple[int, ...]
-"""Numbers of the links of a path, in the order in which data crosses them."""
+from formulations.engines.tree_columns.task import Column, Side, Task
 
 LATENCY_SHARES = (0.3, 1.0, 3.0, 10.0)
 """What the latency of a link costs more, in shares of what links cost on average."""
@@ -55,7 +53,7 @@ class Pattern:
     demand
         Place of the demand in the task that it serves; 0 for undirected trees.
     routes
-        Path of each crossing.
+        Of each crossing.
     before, after
         Pairs of crossings of which the second waits for the first, each shape (pairs,).
     terms
@@ -93,21 +91,61 @@ class Pattern:
 
 
 def directed(task: Task, demand: int, column: Column) -> Pattern:
-    """Return what a piece does along a tree of column generation, out of the root or into it."""
-    reduces = task.sides[task.demands[demand].side].reduces
-    order = column.order[::-1] if reduces else column.order
-    place = {vertex: number for number, vertex in enumerate(order)}
-    routes = tuple(
-        tuple(column.links_to(vertex)[::-1] if reduces else column.links_to(vertex))
-        for vertex in order
-    )
-    edges = [
-        (place[parent], place[vertex])
-        for vertex in order
-        if (parent := int(column.parents[vertex])) != column.root
-    ]
+    """Return what a piece does along a tree of column generation, out of the root or into it.
+
+    A switch that copies is a vertex of the tree, and what parts there is one crossing. Where paths
+    also meet again, or part at a switch that does not copy, each is a crossing by itself.
+    """
+    side = task.sides[task.demands[demand].side]
+    routes: list[Links] = []
+    brought: dict[int, int] = {}
+    edges = []
+    for source, paths in _parted(side, column).items():
+        links = tuple(dict.fromkeys(link for path in paths.values() for link in path))
+        apart = not _as_one(side.topology, links, list(paths.values()))
+        for place, (vertex, path) in enumerate(paths.items()):
+            brought[vertex] = len(routes) if apart else len(routes) - (place > 0)
+            if apart or not place:
+                routes.append(path if apart else links)
+                if source[0] != column.root:
+                    edges.append((brought[source[0]], brought[vertex]))
     first, second = np.array(edges, dtype=np.int64).reshape(-1, 2).T
-    return Pattern(demand, routes, *((second, first) if reduces else (first, second)))
+    if side.reduces:
+        last = len(routes) - 1
+        turned = tuple(each[::-1] for each in reversed(routes))
+        return Pattern(demand, turned, last - second, last - first)
+    return Pattern(demand, tuple(routes), first, second)
+
+
+def _parted(side: Side, column: Column) -> dict[tuple[int, int], dict[int, Links]]:
+    """Return the paths to devices that store, from one to the next, by what leaves as one.
+
+    The keys are the device, as a vertex, and the first vertex on the way: one that stores, or a
+    switch.
+    """
+    devices = side.topology.devices
+    stores = [devices[device].stores for device in side.vertices.tolist()]
+    found: dict[tuple[int, int], dict[int, Links]] = {}
+    of: dict[int, tuple[tuple[int, int], Links]] = {}
+    for vertex in column.order:
+        parent = int(column.parents[vertex])
+        key, path = ((parent, vertex), ()) if stores[parent] else of[parent]
+        of[vertex] = key, (*path, *column.links_to(vertex))
+        if stores[vertex]:
+            found.setdefault(key, {})[vertex] = of[vertex][1]
+    return found
+
+
+def _as_one(topology: Topology, links: Links, paths: Sequence[Links]) -> bool:
+    """Return whether paths from a device are a tree that parts only where data is copied."""
+    if len({topology.links[link].dst for link in links}) < len(links):
+        return False
+    steps = {step for path in paths for step in pairwise(path)}
+    onwards = Counter(link for link, _ in steps)
+    return all(
+        many == 1 or topology.device(topology.links[link].dst).copies
+        for link, many in onwards.items()
+    )
 
 
 def met(inward: Pattern, outward: Pattern) -> Pattern:
@@ -306,56 +344,3 @@ def priced(search: Search, prices: np.ndarray, alpha: np.ndarray, shares: Sequen
         flatter = at.shallow(cheapest, SHALLOW_SHARES[1])
         if flatter is not None:
             search.take(at, flatter)
-
-
-@dataclass
-class Routes:
-    """Paths by number, and what crossing them takes.
-
-    Parameters
-    ----------
-    topology
-        Where they are.
-    """
-
-    topology: Topology
-    _numbers: dict[Links, int] = field(default_factory=dict)
-    _made: Transfers | None = None
-
-    def number(self, links: Links) -> int:
-        """Return the number of a path, a new one if it is new."""
-        return self._numbers.setdefault(links, len(self._numbers))
-
-    def images(self, moved: np.ndarray | None) -> np.ndarray:
-        """Return the numbers of the images of all paths, shape (group, paths).
-
-        `moved` are the images of links, shape (group, links), or None of the identity alone.
-        """
-        known = list(self._numbers)
-        if moved is None:
-            return np.arange(len(known))[None, :]
-        flat = [link for each in known for link in each]
-        ends = np.cumsum([0, *map(len, known)]).tolist()
-        found = []
-        for row in moved[:, flat].tolist():
-            images = (tuple(row[i:j]) for i, j in pairwise(ends))
-            found.append([self.number(each) for each in images])
-        return np.array(found)
-
-    def taken_from(self, others: Routes) -> np.ndarray:
-        """Return the numbers here of all paths of others, shape (paths,)."""
-        return np.array([self.number(each) for each in others._numbers])
-
-    @property
-    def transfers(self) -> Transfers:
-        """All paths as arrays."""
-        if self._made is None or len(self._made) < len(self._numbers):
-            links = self.topology.links
-            self._made = transfers_along(
-                self.topology,
-                [
-                    (links[each[0]].src, *(links[link].dst for link in each))
-                    for each in self._numbers
-                ],
-            )
-        return self._made

@@ -18,9 +18,10 @@ import numpy as np
 from ccl.plans import Schedule
 from ccl.problem import Problem
 from formulations.engines.list_scheduling.reordering import Pass, Passes
-from formulations.engines.list_scheduling.timed import TimedTransfers, Transfers, in_epochs
+from formulations.engines.list_scheduling.timed import Transfers, in_epochs
 from formulations.engines.tree_columns.heads_tails import HeadsAndTails
-from formulations.engines.tree_columns.patterns import Pattern, Routes
+from formulations.engines.tree_columns.patterns import Pattern
+from formulations.engines.tree_columns.routes import Paths, Routes
 from formulations.engines.tree_columns.task import Task
 
 GOING_ON = 2
@@ -94,17 +95,15 @@ class Jobs:
         found = [passes.improved(each, goal=goal, over=over) for each in begun[:GOING_ON]]
         return min(found, key=_last)
 
-    def schedule(
-        self, problem: Problem, transfers: Transfers, start: np.ndarray, *, cut: bool
-    ) -> Schedule:
+    def schedule(self, problem: Problem, paths: Paths, start: np.ndarray, *, cut: bool) -> Schedule:
         """Return the schedule in this order, of a problem whose chunks are these pieces.
 
         Unless they are those of the question it says into how many it cuts.
         """
-        timed = TimedTransfers(self.route, self.chunk, start, np.arange(len(self)))
-        plan = in_epochs(
-            problem, transfers, timed, waits=(self.before, self.after), terms=self.terms
-        )
+        timed, of = paths.sent(self.route, self.chunk, start, self.nbytes)
+        waits = paths.waits(self.route, self.before, self.after)
+        terms = None if self.terms is None else [self.terms[place] for place in of.tolist()]
+        plan = in_epochs(problem, paths.alone, timed, waits=waits, terms=terms)
         return replace(plan, chunks=len(problem.collective.chunks)) if cut else plan
 
 
