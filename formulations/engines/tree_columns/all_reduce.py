@@ -8,7 +8,7 @@
 A switch that adds and copies takes what every GPU but the root sends, and only the root receives;
 then it takes what the root sends, and all others receive. So a root that sends one sum while it
 receives the next fills all links, and roots that take turns do not: there joint trees are also
-sought without regard to symmetry, since a best solution of the linear program has few roots.
+sought without regard to symmetry, and weights by chance, which have few of them, come first.
 """
 
 from __future__ import annotations
@@ -69,6 +69,9 @@ RANDOM_WORK = 300_000
 
 PAIRS = 600
 """Pairs of an in-tree and an out-tree that are tried, chosen by chance where there are more."""
+
+Attempt = Callable[..., float]
+"""Offers a plan of about so many pieces per rank, in a style; returns its µs."""
 
 
 class Whole:
@@ -205,26 +208,31 @@ class AllReduce:
     def offer(self, counts: Sequence[int]) -> None:
         """Offer plans of about so many pieces per root, of all kinds by turns."""
         half = self.halves[0]
+        able, ways = half.able(counts), self._ways()
+        kinds = [
+            Kind(family, partial(attempt, style=styles[turn]), [*able])
+            for turn in range(len(STYLES))
+            for family, (attempt, styles) in enumerate(ways)
+        ]
+        by_turns(kinds, half.first(able), self.limits)
+
+    def _ways(self) -> list[tuple[Attempt, Sequence[Style]]]:
+        """Return what offers plans, each with styles in the order in which it takes them."""
+        limits, seed, topology = self.limits, self.seed, self.problem.topology
         made: list[Callable[[], Sequence[Directed]]] = [lambda: self.halves]
-        if 1 < half.task.symmetry.order <= len(self.problem.topology.ranks) <= ALONE:
+        if 1 < self.halves[0].task.symmetry.order <= len(topology.ranks) <= ALONE:
             made.append(partial(self._halved, symmetric=False))
-        limits, seed = self.limits, self.seed
-        attempts = [
+        attempts: list[Attempt] = [
             Whole(partial(rootless, each, limits, seed=seed), limits).attempt for each in made
         ]
         attempts.insert(1 if self._latent else 0, self._matched)
         pairs = partial(joint, self.problem, limits, seed=seed)
         attempts.append(Whole(pairs, limits).attempt)
-        devices = self.problem.topology.devices
-        if any(each.reduces and each.copies and not each.stores for each in devices):
-            attempts.insert(0, Whole(partial(pairs, symmetric=False), limits).attempt)
-        able = half.able(counts)
-        kinds = [
-            Kind(family, partial(attempt, style=style), [*able])
-            for style in STYLES
-            for family, attempt in enumerate(attempts)
-        ]
-        by_turns(kinds, half.first(able), self.limits)
+        ways: list[tuple[Attempt, Sequence[Style]]] = [(each, STYLES) for each in attempts]
+        if any(each.reduces and each.copies and not each.stores for each in topology.devices):
+            few = Whole(partial(pairs, symmetric=False), limits).attempt
+            ways.insert(0, (few, (*STYLES[1:], STYLES[0])))
+        return ways
 
     @cached_property
     def _latent(self) -> bool:
