@@ -54,6 +54,9 @@ LARGE = 20_000
 WORK = 40_000_000
 """Steps that all passes of one search may come to, some ten seconds."""
 
+PARTING = 8
+"""How often a test takes longer where transmissions part: many wait for one and look round."""
+
 PACE = 6_000_000
 """Steps in a second, to be within a time limit."""
 
@@ -260,7 +263,8 @@ def _steps(task: Task) -> float:
     """Estimate how often a pass tests whether a transfer helps a destination."""
     wanted = task.wants.sum(axis=1).astype(float)
     degree = len(task.transfers) / max(1, len(np.unique(task.transfers.src)))
-    return float((wanted**2).sum() * degree)
+    parts = any(each.copies and not each.stores for each in task.transfers.topology.devices)
+    return float((wanted**2).sum() * degree) * (PARTING if parts else 1)
 
 
 def search(run: Run, *, seed: int, passes: int, symmetry: bool) -> None:
