@@ -109,7 +109,9 @@ CONSTRUCTIONS = (
     "double-binary-tree",
     "hierarchical",
     "torus",
+    "swing",
     "bruck",
+    "pat",
     "pairwise",
 )
 """What is built without a search."""

@@ -28,6 +28,7 @@ FORMS = (
     "recursive-doubling",
     "halving-doubling",
     "bruck",
+    "pat",
     "pairwise",
     "direct",
 )
