@@ -6,7 +6,7 @@ from ccl.collective import make_collective
 from ccl.errors import ProblemError
 from ccl.problem import Problem
 from formulations import formulation, solve
-from gallery import catalog
+from gallery import catalog, open_cluster
 from interchange.execution import execute
 from interchange.formats.runtimes.msccl_xml import program_from_xml, program_to_xml
 from interchange.programs.lint import lint
@@ -51,3 +51,24 @@ def test_an_exported_plan_is_clean_and_right_in_100_interleavings(entry, kind):
     assert [each.sentence for each in lint(loaded) if each.severe] == []
     each = 50 if loaded.in_place else 100  # in place and out of place
     assert execute(loaded, interleavings=each).check().interleavings == 100
+
+
+@pytest.mark.parametrize(
+    ("cluster", "method", "options"),
+    [
+        ("dgx-h100:copies=true,reduces=true", "pieces", {"pieces": 4}),
+        ("dgx-h100:hosts=2,copies=true,reduces=true", "pieces", {"pieces": 2}),
+        ("dgx-h100:copies=true,reduces=true", "one-shot", {}),
+        ("torus", "swing", {}),
+    ],
+)
+def test_sums_and_copies_in_switches_are_programs_of_gpus(cluster, method, options):
+    """A runtime has no switch to ask: what is added or copied there is sent GPU by GPU."""
+    topology = open_cluster(cluster)
+    problem = Problem(topology, make_collective("all-reduce", len(topology.ranks), 1e6))
+    program = lower(problem, solve(problem, method, options=options, time_limit=5).plan)
+    loaded = program_from_xml(program_to_xml(program).encode())
+    assert [each.sentence for each in lint(loaded) if each.severe] == []
+    assert execute(loaded, interleavings=10).check().interleavings == (
+        10 if loaded.in_place else 20
+    )
