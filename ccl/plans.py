@@ -194,14 +194,14 @@ def _disjoint(values: Sequence[int], places: Iterable[int]) -> tuple[list[int], 
         if not values[place] & total:
             taken.append(place)
             total |= values[place]
-    return taken, total
+    return sorted(taken), total
 
 
 def choose_values(values: Sequence[int], terms: int | None, *, adds: bool) -> list[int] | None:
     """Return the places of the values whose sum a send carries, or None if there are none.
 
-    The largest come first, of those the earliest. Where the parts of sums are sums themselves, as
-    in trees, this finds what there is to be found.
+    The largest are taken first, of those the earliest; places are returned in order. Where the
+    parts of sums are sums themselves, as in trees, this finds what there is to be found.
 
     Parameters
     ----------

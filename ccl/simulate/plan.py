@@ -215,7 +215,6 @@ def _earlier_ones(needs: list[Sequence[int]], starts: Sequence[float]) -> None:
             latest[id(those)] = max((starts[j] for j in those), default=-math.inf)
         if latest[id(those)] >= starts[i]:
             needs[i] = [j for j in those if starts[j] < starts[i]]
-            latest[id(needs[i])] = -math.inf
 
 
 def find_predecessors(plan: Plan, needs: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
@@ -272,7 +271,9 @@ def _all_that_came(
     by_many: dict[int, Sequence[int]] = {}
     for start, i in leaving:
         many = bisect_right(ends, start + slack)
-        needs[i] = by_many.setdefault(many, places[:many])
+        if many not in by_many:
+            by_many[many] = places[:many]
+        needs[i] = by_many[many]
 
 
 def _forwarded(

@@ -93,6 +93,8 @@ class Run:
         Says whether somebody else has found enough, so that it may stop.
     covered
         Whether somebody else has a plan already, so that none within the limit is no loss.
+    doubts
+        Whether plans may break a rule and be no bug: such are dropped.
     method
         What is being tried, where a formulation tries several.
     best
@@ -127,6 +129,7 @@ class Run:
     whole: bool = True
     over: Callable[[], bool] = lambda: False
     covered: bool = False
+    doubts: bool = False
     method: str = ""
     best: Result | None = None
     log: list[str] = field(default_factory=list)
@@ -219,7 +222,8 @@ class Run:
         except ScheduleError as error:
             if doubted:
                 raise
-            self.drop(error)
+            if not self.doubts:
+                self.drop(error)
             return self.enough
         return self._kept(result, message)
 

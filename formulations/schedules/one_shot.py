@@ -18,8 +18,9 @@ all-gather of vectors, and list scheduling finds it (`formulations.engines.list_
 Vectors go whole, or in a few pieces, which do not wait for one another on their way. The best
 counts.
 
-Where switches copy, each vector leaves its GPU once: only the all-gather of vectors is tried. Where
-they add too, vectors that meet in one arrive as their sum; a plan that needs them apart is dropped.
+Where switches copy or add, messages that leave or arrive together there become one, which a plan of
+steps does not foresee, and vectors arrive as a sum that a plan may need apart: plans are tried, and
+those that break a rule are dropped.
 """
 
 from __future__ import annotations
@@ -34,11 +35,10 @@ import numpy as np
 
 from ccl import text
 from ccl.collective import all_gather
-from ccl.errors import ScheduleError, SolveError
+from ccl.errors import SolveError
 from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.result import Plan, Result, Stop
-from ccl.verify import verify
 from formulations.core.registry import Formulation, NoOptions
 from formulations.core.run import Run
 from formulations.engines.closed_forms.hosts import arranged, by_rank
@@ -73,12 +73,6 @@ def refuses(problem: Problem) -> str | None:
     return None
 
 
-def _able(problem: Problem) -> tuple[bool, bool]:
-    """Return whether any switch copies, and whether any adds."""
-    switches = [each for each in problem.topology.devices if not each.stores]
-    return any(each.copies for each in switches), any(each.reduces for each in switches)
-
-
 def _pieces(problem: Problem) -> tuple[int, ...]:
     """Return into how many pieces vectors may be cut."""
     collective = problem.collective
@@ -94,7 +88,7 @@ def run(run: Run, options: NoOptions) -> Result:
         if pieces * ranks * (ranks - 1) > MOST or _over(run):
             break
         before = run.best
-        for order, steps, formula in () if any(_able(run.problem)) else _tried(run.problem):
+        for order, steps, formula in _tried(run.problem):
             inner = _in_steps(run, pieces, steps, order)
             messages = partial(_exchanged, steps=steps)
             answer(inner, Pattern(order, messages, formula, exchange=messages))
@@ -108,6 +102,8 @@ def run(run: Run, options: NoOptions) -> Result:
             best, closed = run.best, None
         if before is not None and run.best is before:
             break
+    if run.best is None and not run.expired:
+        raise SolveError("messages meet in its switches, and no plan keeps apart what has to be")
     run.closed_form = closed
     return run.finish(run.reached if run.enough else Stop.CONSTRUCTED)
 
@@ -142,7 +138,6 @@ def _relayed(run: Run, pieces: int) -> Result | None:
     from formulations.engines.list_scheduling.search import search  # noqa: PLC0415  it loads numba
 
     problem, many = run.problem, len(run.problem.topology.ranks)
-    adds = _able(problem)[1]
     vectors = all_gather(many, many * problem.collective.size, chunks=pieces)
 
     def named(plan: Schedule) -> Plan:
@@ -154,10 +149,7 @@ def _relayed(run: Run, pieces: int) -> Result | None:
             )
             for each in plan.sends
         )
-        turned = replace(plan, sends=sends, chunks=pieces)
-        if adds:
-            _kept_apart(problem, turned)
-        return run.turn(turned)
+        return run.turn(replace(plan, sends=sends, chunks=pieces))
 
     inner = _inner(run, replace(problem, collective=vectors), named)
     try:
@@ -167,16 +159,12 @@ def _relayed(run: Run, pieces: int) -> Result | None:
     return inner.best
 
 
-def _kept_apart(problem: Problem, plan: Schedule) -> None:
-    """Refuse a plan in which vectors meet that are needed apart."""
-    try:
-        verify(problem, plan)
-    except ScheduleError as error:
-        raise SolveError(f"vectors meet in a switch that adds: {error}") from error
-
-
 def _inner(run: Run, problem: Problem, turn: Callable[[Schedule], Plan]) -> Run:
-    return replace(run, problem=problem, answers=run.answers or run.problem, turn=turn, log=[])
+    answers = run.answers or run.problem
+    doubts = any(
+        (each.copies or each.reduces) and not each.stores for each in problem.topology.devices
+    )
+    return replace(run, problem=problem, answers=answers, turn=turn, doubts=doubts, log=[])
 
 
 def _tried(problem: Problem) -> Iterator[tuple[np.ndarray, list[np.ndarray], Formula]]:

@@ -50,6 +50,8 @@ def refuses(problem: Problem) -> str | None:
         return "its GPUs make no ring and no torus, numbered with the last coordinate fastest"
     if not all(map(is_power_of_two, grid.shape)):
         return f"its GPUs make a torus of {grid}, and swinging needs powers of two"
+    if len(problem.collective.chunks) % len(problem.topology.ranks):
+        return "its GPUs have different numbers of chunks, and here shards are alike"
     return None
 
 
@@ -63,8 +65,9 @@ def _torus(topology: Topology) -> Grid | None:
         return grid if closed else None
     ranks = topology.ranks
     ring = zip(ranks, (*ranks[1:], ranks[0]), strict=True)
-    joined = all({(a, b), (b, a)} <= topology.link_index.keys() for a, b in ring)
-    return Grid((len(ranks),), (True,)) if joined else None
+    along = {pair for a, b in ring for pair in ((a, b), (b, a))}
+    linked = {each.ends for each in topology.links if {*each.ends} <= {*ranks}}
+    return Grid((len(ranks),), (True,)) if along == linked else None
 
 
 def run(run: Run, options: NoOptions) -> Result:
@@ -129,6 +132,8 @@ class _Plan:
             return times * sum(n * (alpha + m * beta) for n, m in zip(far, sent, strict=True))
 
         said = f"Σ |ρ| (α + mₛ/{self.parts} β)" if self.parts > 1 else "Σ |ρ| (α + mₛβ)"
+        if chunks % self.parts:
+            said = "Σ |ρ| max (α + bₛβ)"
         return Formula("2 " * (times - 1) + said, makespan)
 
 

@@ -40,7 +40,7 @@ def test_values_are_chosen_largest_first_and_then_earliest():
     assert choose_values([1, 2, 3, 4], 7, adds=True) == [2, 3]
     assert choose_values([1, 2, 3, 4], 3, adds=False) == [2]
     assert choose_values([1, 2, 4], 3, adds=False) is None
-    assert choose_values([1, 6, 3], None, adds=True) == [1, 0]
+    assert choose_values([1, 6, 3], None, adds=True) == [0, 1]
     assert choose_values([1, 3], None, adds=False) == [1]
     assert choose_values([], None, adds=True) is None
     assert choose_values([3, 6], 7, adds=True) is None

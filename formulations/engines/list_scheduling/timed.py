@@ -186,6 +186,12 @@ def _routes(topology: Topology) -> list[tuple[str, ...]]:
 
 def passable(topology: Topology) -> Callable[[tuple[str, ...]], bool]:
     """Return what says whether shared limits let a chunk through on all links of a path at once."""
+    index, fits = topology.link_index, let_through(topology)
+    return lambda route: not topology.limits or fits([index[pair] for pair in pairwise(route)])
+
+
+def let_through(topology: Topology) -> Callable[[Sequence[int]], bool]:
+    """Return what says whether shared limits let a chunk through on some links at once."""
     rate = 1e-3 / betas(topology)
     index = topology.link_index
     limits = [
@@ -193,8 +199,7 @@ def passable(topology: Topology) -> Callable[[tuple[str, ...]], bool]:
         for limit in topology.limits
     ]
 
-    def fits(route: tuple[str, ...]) -> bool:
-        links = [index[pair] for pair in pairwise(route)] if limits else []
+    def fits(links: Sequence[int]) -> bool:
         return all(
             sum(rate[link] for link in links if link in under) <= most for most, under in limits
         )

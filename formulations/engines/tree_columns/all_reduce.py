@@ -7,8 +7,9 @@
 
 A switch that adds and copies takes what every GPU but the root sends, and only the root receives;
 then it takes what the root sends, and all others receive. So a root that sends one sum while it
-receives the next fills all links, and roots that take turns do not: there joint trees are also
-sought without regard to symmetry, and weights by chance, which have few of them, come first.
+receives the next fills all links, and roots that take turns do not: where one such switch joins all
+GPUs joint trees are sought without regard to symmetry first, with weights by chance, which have few
+roots.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from math import inf
 import numpy as np
 
 from ccl.problem import Problem
+from ccl.topology import Topology
 from formulations.core.preparing import clock
 from formulations.engines.list_scheduling.timed import transfers_of
 from formulations.engines.reverse_time import adding, halves
@@ -33,8 +35,8 @@ from formulations.engines.tree_columns.cuts import (
     Limits,
     Near,
     Plans,
+    able_at_once,
     by_turns,
-    let_through,
     modelled,
     most_crossings,
 )
@@ -92,7 +94,7 @@ class Whole:
     def trees(self) -> tuple[Task, list[Pattern]]:
         """What they are sought for, and the trees."""
         task, patterns = self._made()
-        return task, let_through(task.problem.topology, patterns)
+        return task, able_at_once(task.problem.topology, patterns)
 
     def attempt(self, count: int, *, style: Style) -> float:
         """Offer a plan of about so many pieces per rank; return its µs."""
@@ -179,6 +181,16 @@ def joint(
     return task, [met(*pair) for pair in pairs]
 
 
+def _one_switch(topology: Topology) -> bool:
+    """Return whether one switch that adds and copies is linked with every GPU, both ways."""
+    known = topology.link_index.keys()
+    return any(
+        all({(each.name, gpu), (gpu, each.name)} <= known for gpu in topology.ranks)
+        for each in topology.devices
+        if each.reduces and each.copies and not each.stores
+    )
+
+
 class AllReduce:
     """All-reduce in all of these manners.
 
@@ -229,7 +241,7 @@ class AllReduce:
         pairs = partial(joint, self.problem, limits, seed=seed)
         attempts.append(Whole(pairs, limits).attempt)
         ways: list[tuple[Attempt, Sequence[Style]]] = [(each, STYLES) for each in attempts]
-        if any(each.reduces and each.copies and not each.stores for each in topology.devices):
+        if _one_switch(topology):
             few = Whole(partial(pairs, symmetric=False), limits).attempt
             ways.insert(0, (few, (*STYLES[1:], STYLES[0])))
         return ways

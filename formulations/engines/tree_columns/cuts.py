@@ -24,7 +24,7 @@ from ccl.topology import Topology
 from formulations.core.preparing import clock, interpreting, ready
 from formulations.core.run import Run
 from formulations.engines.list_scheduling.reordering import Pass
-from formulations.engines.list_scheduling.timed import passable
+from formulations.engines.list_scheduling.timed import let_through
 from formulations.engines.tree_columns import CROSSINGS
 from formulations.engines.tree_columns.heads_tails import (
     STYLES,
@@ -35,7 +35,7 @@ from formulations.engines.tree_columns.heads_tails import (
 )
 from formulations.engines.tree_columns.patterns import Pattern, directed, enriched, priced
 from formulations.engines.tree_columns.pieces import Jobs, jobs_of
-from formulations.engines.tree_columns.routes import Routes, paths_of
+from formulations.engines.tree_columns.routes import Routes
 from formulations.engines.tree_columns.search import Search
 from formulations.engines.tree_columns.task import Task, task_of
 
@@ -216,16 +216,13 @@ class Plans:
         return self._known[cut.key]
 
 
-def let_through(topology: Topology, patterns: Iterable[Pattern]) -> list[Pattern]:
-    """Return the patterns whose paths shared limits let a piece cross at once."""
-    if not topology.limits:
-        return list(patterns)
-    fits = passable(topology)
-    return [
-        each
-        for each in patterns
-        if all(fits(path) for links in each.routes for path in paths_of(topology, links))
-    ]
+def able_at_once(topology: Topology, patterns: Iterable[Pattern]) -> list[Pattern]:
+    """Return the patterns whose routes shared limits let a piece cross at once, all of its links.
+
+    What parts or joins and is too much for a limit would cross one path after the other.
+    """
+    fits = let_through(topology)
+    return [each for each in patterns if all(map(fits, each.routes))]
 
 
 class Directed:
@@ -277,7 +274,7 @@ class Directed:
             directed(self.task, demand, column)
             for demand, column in zip(self.pool.demands, self.pool.columns, strict=True)
         ]
-        able = let_through(self.problem.topology, found)
+        able = able_at_once(self.problem.topology, found)
         if len({each.demand for each in able}) < len(self.task.demands):
             raise Infeasible("shared limits let no piece through on all links of a path at once")
         return able

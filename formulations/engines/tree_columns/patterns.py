@@ -28,7 +28,7 @@ from itertools import pairwise
 import numpy as np
 
 from ccl.topology import Topology
-from formulations.engines.list_scheduling.timed import Transfers
+from formulations.engines.list_scheduling.timed import Transfers, let_through
 from formulations.engines.tree_columns.price import Prices
 from formulations.engines.tree_columns.routes import Links
 from formulations.engines.tree_columns.search import Optimum, Search
@@ -94,7 +94,8 @@ def directed(task: Task, demand: int, column: Column) -> Pattern:
     """Return what a piece does along a tree of column generation, out of the root or into it.
 
     A switch that copies is a vertex of the tree, and what parts there is one crossing. Where paths
-    also meet again, or part at a switch that does not copy, each is a crossing by itself.
+    also meet again, or part at a switch that does not copy, or are too much for a shared limit at
+    once, each is a crossing by itself.
     """
     side = task.sides[task.demands[demand].side]
     routes: list[Links] = []
@@ -137,7 +138,9 @@ def _parted(side: Side, column: Column) -> dict[tuple[int, int], dict[int, Links
 
 
 def _as_one(topology: Topology, links: Links, paths: Sequence[Links]) -> bool:
-    """Return whether paths from a device are a tree that parts only where data is copied."""
+    """Return whether paths from a device can be one crossing: a tree that parts at what copies."""
+    if topology.limits and not let_through(topology)(links):
+        return False
     if len({topology.links[link].dst for link in links}) < len(links):
         return False
     steps = {step for path in paths for step in pairwise(path)}

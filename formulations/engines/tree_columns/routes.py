@@ -2,8 +2,9 @@
 
 A route is a path between two devices that store, over devices that do not; or several paths from
 one device that part at switches that copy; or several to one device that join at switches that add.
-What crosses it is one transmission (`ccl.plans`): it holds each link once, and takes as long as the
-longest of its paths. So list scheduling and linear programs need not know of more than routes.
+What crosses it is one transmission (`ccl.plans`): it holds each link once, and is counted to take
+the latency of its longest path and as long as the bytes take on its slowest, which may be two. So
+list scheduling and linear programs need not know of more than routes.
 """
 
 from __future__ import annotations
