@@ -36,9 +36,9 @@ OF_PAIRS = ("te-ccl-lp", "orbit-lp")
 """Formulations that take no copies."""
 FOR_FEW = ("thesis-fluid",)
 """Formulations that refuse the copies of 16 GPUs."""
-ON_GRIDS = ("blink", "torus")
+ON_GRIDS = ("blink", "torus", "swing")
 """Formulations that refuse clusters with switches."""
-ELSEWHERE = {"torus": "torus:shape=3x3", "hierarchical": "dgx-a100:hosts=2"}
+ELSEWHERE = {"torus": "torus:shape=3x3", "swing": "torus", "hierarchical": "dgx-a100:hosts=2"}
 """Clusters for those that refuse a DGX-1."""
 
 
