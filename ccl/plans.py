@@ -179,7 +179,8 @@ def ranks_of(bits: int) -> list[int]:
     return [rank for rank in range(bits.bit_length()) if bits >> rank & 1]
 
 
-def _union(values: Iterable[int]) -> int:
+def union_of(values: Iterable[int]) -> int:
+    """Return the union of sets of ranks, each the bits of a number."""
     total = 0
     for each in values:
         total |= each
@@ -215,7 +216,7 @@ def choose_values(values: Sequence[int], terms: int | None, *, adds: bool) -> li
     others = 0 if terms is None else ~terms
     fit = [place for place, value in enumerate(values) if not value & others]
     taken = fit
-    total = _union([values[place] for place in fit])
+    total = union_of([values[place] for place in fit])
     if total.bit_count() < sum(values[place].bit_count() for place in fit):
         taken, total = _disjoint(values, fit)
     if not total or (terms is not None and total != terms) or (len(taken) > 1 and not adds):

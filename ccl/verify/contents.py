@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from ccl.errors import ScheduleError
-from ccl.plans import Send, bits_of, choose_values, ranks_of, share_values
+from ccl.plans import Send, bits_of, choose_values, ranks_of, share_values, union_of
 from ccl.problem import Problem
 from ccl.topology import Device
 from ccl.verify.order import TOLERANCE, find_meeting
@@ -341,7 +341,7 @@ class Terms(Sums):
             for i in chosen:
                 values[i].uses.append(-1)
             return None
-        lacks = wanted & ~_union(bits)
+        lacks = wanted & ~union_of(bits)
         if lacks:
             whose = self._ranks[_lowest(lacks)]
             return f"the contribution of {whose} to chunk {number} is not in {name}"
@@ -376,7 +376,7 @@ class Terms(Sums):
     def _unsent(self, timed: Timed, device: Device, bits: Sequence[int]) -> ScheduleError:
         send, held = timed.send, " and ".join(map(_ranks, bits))
         named = _named(send)
-        lacks = 0 if named is None else named & ~_union(bits)
+        lacks = 0 if named is None else named & ~union_of(bits)
         if lacks:
             what = (
                 f"{device.name} does not hold the contribution of rank {_lowest(lacks)} "
@@ -402,13 +402,6 @@ def _named(send: Send) -> int | None:
 def _ranks(bits: int) -> str:
     ranks = [str(rank) for rank in ranks_of(bits)]
     return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(ranks)}"
-
-
-def _union(values: Sequence[int]) -> int:
-    total = 0
-    for each in values:
-        total |= each
-    return total
 
 
 def _lowest(bits: int) -> int:

@@ -24,7 +24,7 @@ from ccl.problem import Problem
 from ccl.result import Result
 from formulations.core.registry import Formulation, NoOptions
 from formulations.core.run import Run
-from formulations.engines.closed_forms.hosts import arranged, by_rank
+from formulations.engines.closed_forms.hosts import order_for
 from formulations.engines.closed_forms.routing import Formula, Pattern
 from formulations.engines.closed_forms.steps import answer, refuses
 from formulations.engines.closed_forms.trees import Messages, Task
@@ -35,14 +35,9 @@ def run(run: Run, options: NoOptions) -> Result:
     problem = run.problem
     ranks = len(problem.topology.ranks)
     pairs = ((i, (i + (1 << t)) % ranks) for t in range(_steps(ranks)) for i in range(ranks))
-    order = arranged(problem.topology, pairs)
     return answer(
         run,
-        Pattern(
-            order=by_rank(problem.topology) if order is None else order,
-            spread=_sent,
-            formula=_formula(problem),
-        ),
+        Pattern(order=order_for(problem.topology, pairs), spread=_sent, formula=_formula(problem)),
     )
 
 

@@ -28,7 +28,7 @@ from ccl.problem import Problem
 from ccl.result import Result
 from formulations.core.registry import Formulation, NoOptions
 from formulations.core.run import Run
-from formulations.engines.closed_forms.hosts import arranged, by_rank
+from formulations.engines.closed_forms.hosts import order_for
 from formulations.engines.closed_forms.routing import Formula, Pattern
 from formulations.engines.closed_forms.steps import answer
 from formulations.engines.closed_forms.steps import refuses as refuses_any
@@ -48,12 +48,11 @@ def run(run: Run, options: NoOptions) -> Result:
     """Halve, then double."""
     problem = run.problem
     ranks = len(problem.topology.ranks)
-    order = arranged(problem.topology, partners(ranks))
     inside, many = core(ranks), len(problem.collective.chunks)
     return answer(
         run,
         Pattern(
-            order=by_rank(problem.topology) if order is None else order,
+            order=order_for(problem.topology, partners(ranks)),
             spread=doubled,
             formula=_formula(problem),
             roots=inside[np.arange(many) * len(inside) // many],

@@ -18,9 +18,8 @@ all-gather of vectors, and list scheduling finds it (`formulations.engines.list_
 Vectors go whole, or in a few pieces, which do not wait for one another on their way. The best
 counts.
 
-Where switches copy or add, messages that leave or arrive together there become one, which a plan of
-steps does not foresee, and vectors arrive as a sum that a plan may need apart: plans are tried, and
-those that break a rule are dropped.
+Where switches add, relayed vectors that arrive together may become a sum that is needed apart: such
+plans are dropped.
 """
 
 from __future__ import annotations
@@ -103,7 +102,7 @@ def run(run: Run, options: NoOptions) -> Result:
         if before is not None and run.best is before:
             break
     if run.best is None and not run.expired:
-        raise SolveError("messages meet in its switches, and no plan keeps apart what has to be")
+        raise SolveError("vectors meet in switches that add, and no plan keeps them apart")
     run.closed_form = closed
     return run.finish(run.reached if run.enough else Stop.CONSTRUCTED)
 
@@ -152,6 +151,7 @@ def _relayed(run: Run, pieces: int) -> Result | None:
         return run.turn(replace(plan, sends=sends, chunks=pieces))
 
     inner = _inner(run, replace(problem, collective=vectors), named)
+    inner.doubts = any(each.reduces and not each.stores for each in problem.topology.devices)
     try:
         search(inner, seed=0, passes=PASSES, symmetry=True)
     except SolveError as error:
@@ -160,11 +160,7 @@ def _relayed(run: Run, pieces: int) -> Result | None:
 
 
 def _inner(run: Run, problem: Problem, turn: Callable[[Schedule], Plan]) -> Run:
-    answers = run.answers or run.problem
-    doubts = any(
-        (each.copies or each.reduces) and not each.stores for each in problem.topology.devices
-    )
-    return replace(run, problem=problem, answers=answers, turn=turn, doubts=doubts, log=[])
+    return replace(run, problem=problem, answers=run.answers or run.problem, turn=turn, log=[])
 
 
 def _tried(problem: Problem) -> Iterator[tuple[np.ndarray, list[np.ndarray], Formula]]:

@@ -23,7 +23,7 @@ from ccl.problem import Problem
 from ccl.result import Result
 from formulations.core.registry import Formulation, NoOptions
 from formulations.core.run import Run
-from formulations.engines.closed_forms.hosts import arranged, by_rank
+from formulations.engines.closed_forms.hosts import order_for
 from formulations.engines.closed_forms.routing import Formula, Pattern
 from formulations.engines.closed_forms.steps import answer, refuses
 from formulations.engines.closed_forms.trees import Messages, Task
@@ -34,14 +34,9 @@ def run(run: Run, options: NoOptions) -> Result:
     problem = run.problem
     ranks = len(problem.topology.ranks)
     pairs = ((i, (i + hop) % ranks) for hop in _distances(ranks) for i in range(ranks))
-    order = arranged(problem.topology, pairs)
     return answer(
         run,
-        Pattern(
-            order=by_rank(problem.topology) if order is None else order,
-            spread=_sent,
-            formula=_formula(problem),
-        ),
+        Pattern(order=order_for(problem.topology, pairs), spread=_sent, formula=_formula(problem)),
     )
 
 
@@ -51,7 +46,7 @@ def _distances(ranks: int) -> list[int]:
 
 
 def _sent(task: Task) -> Messages:
-    """Send every shard to everyone, those that are near to their roots first."""
+    """Send every shard to everyone, the farthest place first."""
     p, parts = task.places, []
     for step, hop in enumerate(_distances(p)):
         for come in range(0, p - hop, 2 * hop):

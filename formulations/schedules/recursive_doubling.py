@@ -25,7 +25,7 @@ from ccl.result import Result
 from formulations.core.registry import Formulation, NoOptions
 from formulations.core.run import Run
 from formulations.engines.closed_forms import trees
-from formulations.engines.closed_forms.hosts import arranged, by_rank
+from formulations.engines.closed_forms.hosts import order_for
 from formulations.engines.closed_forms.routing import Formula, Pattern, reachability
 from formulations.engines.closed_forms.steps import answer
 from formulations.engines.closed_forms.steps import refuses as refuses_any
@@ -77,8 +77,7 @@ def run(run: Run, options: NoOptions) -> Result:
 
 
 def _order(problem: Problem) -> np.ndarray:
-    found = arranged(problem.topology, trees.partners(len(problem.topology.ranks)))
-    return by_rank(problem.topology) if found is None else found
+    return order_for(problem.topology, trees.partners(len(problem.topology.ranks)))
 
 
 def _exchanged(task: trees.Task) -> trees.Messages:

@@ -47,6 +47,12 @@ def arranged(topology: Topology, pairs: Iterable[tuple[int, int]]) -> np.ndarray
     return None
 
 
+def order_for(topology: Topology, pairs: Iterable[tuple[int, int]]) -> np.ndarray:
+    """Return an order in which each pair of places is joined, or that of ranks if there is none."""
+    found = arranged(topology, pairs)
+    return by_rank(topology) if found is None else found
+
+
 def fitted(
     paths: Reachability,
     wanted: Reachability,

@@ -30,7 +30,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from ccl.collective import Chunk, Collective
+from ccl.collective import Collective
 from ccl.errors import Infeasible
 from ccl.plans import Schedule
 from ccl.problem import Problem
@@ -443,27 +443,17 @@ class Form:
     def in_steps(self, walk: Walk) -> Schedule:
         """Return a schedule in which each step begins when the one before is over."""
         tau = quickest_hop(self.problem, self.transfers, walk.timed, self.nbytes)
+        none = np.empty(0, dtype=np.int64)
         sends, horizon = [], 0
         for step in range(len(walk.ends)):
             timed = walk.timed.chosen(np.flatnonzero(walk.step == step))
-            plan = self._alone(timed, tau)
-            sends += [
-                replace(each, epoch=each.epoch + horizon, chunk=int(timed.chunk[each.chunk]))
-                for each in plan.sends
-            ]
+            # What one step sends waits for links only.
+            plan = in_epochs(
+                self.problem, self.transfers, timed, epoch_duration=tau, waits=(none, none)
+            )
+            sends += [replace(each, epoch=each.epoch + horizon) for each in plan.sends]
             horizon += plan.horizon
         return Schedule(tuple(sends), tau, horizon)
-
-    def _alone(self, timed: TimedTransfers, tau: float) -> Schedule:
-        """Return the schedule of one step: its sends wait for links only."""
-        topology = self.problem.topology
-        rank = {topology.index[name]: rank for name, rank in topology.rank.items()}
-        src, dst = self.transfers.src[timed.transfer], self.transfers.dst[timed.transfer]
-        sent = zip(timed.chunk.tolist(), src.tolist(), dst.tolist(), strict=True)
-        chunks = tuple(Chunk(float(self.nbytes[c]), (rank[a],), (rank[b],)) for c, a, b in sent)
-        step = Collective("custom", len(topology.ranks), float(len(chunks)), chunks)
-        numbered = replace(timed, chunk=np.arange(len(timed)))
-        return in_epochs(Problem(topology, step), self.transfers, numbered, epoch_duration=tau)
 
     def closed(self, walks: Sequence[Walk]) -> ClosedForm:
         """Return the formula, and what becomes of it step after step."""

@@ -28,7 +28,7 @@ from itertools import pairwise
 import numpy as np
 
 from ccl.topology import Topology
-from formulations.engines.list_scheduling.timed import Transfers, let_through
+from formulations.engines.list_scheduling.timed import Transfers
 from formulations.engines.tree_columns.price import Prices
 from formulations.engines.tree_columns.routes import Links
 from formulations.engines.tree_columns.search import Optimum, Search
@@ -103,7 +103,7 @@ def directed(task: Task, demand: int, column: Column) -> Pattern:
     edges = []
     for source, paths in _parted(side, column).items():
         links = tuple(dict.fromkeys(link for path in paths.values() for link in path))
-        apart = not _as_one(side.topology, links, list(paths.values()))
+        apart = not _as_one(side, links, list(paths.values()))
         for place, (vertex, path) in enumerate(paths.items()):
             brought[vertex] = len(routes) if apart else len(routes) - (place > 0)
             if apart or not place:
@@ -137,9 +137,10 @@ def _parted(side: Side, column: Column) -> dict[tuple[int, int], dict[int, Links
     return found
 
 
-def _as_one(topology: Topology, links: Links, paths: Sequence[Links]) -> bool:
+def _as_one(side: Side, links: Links, paths: Sequence[Links]) -> bool:
     """Return whether paths from a device can be one crossing: a tree that parts at what copies."""
-    if topology.limits and not let_through(topology)(links):
+    topology = side.topology
+    if not side.fits(links):
         return False
     if len({topology.links[link].dst for link in links}) < len(links):
         return False

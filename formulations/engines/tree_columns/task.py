@@ -21,7 +21,7 @@ What no forest can hold, in words; it loads neither a solver nor a compiler.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -36,6 +36,7 @@ from ccl.topology import Topology
 from ccl.tree_embedding import exact
 from formulations.engines.kernels import arborescence
 from formulations.engines.kernels.arborescence import Adjacency
+from formulations.engines.list_scheduling.timed import let_through
 from formulations.engines.steady_state import Demands, Group, demands_of, graph_of, moving
 from formulations.engines.steady_state import refusal as no_groups
 
@@ -181,6 +182,11 @@ class Side:
             *_listed(dst, src, into, many),
             *_listed(src, dst, on, others),
         )
+
+    @cached_property
+    def fits(self) -> Callable[[Sequence[int]], bool]:
+        """Says whether shared limits let data over some links at once."""
+        return let_through(self.topology)
 
     def priced(self, length: Floats) -> Priced:
         """Return the cheapest paths at the prices of links."""

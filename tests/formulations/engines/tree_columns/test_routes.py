@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ccl.collective import make_collective
 from ccl.problem import Problem
 from ccl.simulate import simulate
+from ccl.topology import SharedLimit
 from ccl.verify import verify
 from formulations import formulation, solve
 from formulations.engines.list_scheduling.timed import in_epochs
@@ -98,6 +99,33 @@ def test_sums_and_copies_in_the_switch_overlap(size, most):
     found = solve(asked, "pieces", time_limit=10)
     assert least <= found.makespan <= most
     assert {each.via for each in found.plan.sends} == {("nvswitch0",)}
+
+
+@pytest.mark.parametrize("most", [60.0, 100.0, 140.0])
+@pytest.mark.parametrize("pieces", [0, 2])
+def test_what_is_too_much_for_a_shared_limit_crosses_path_by_path(most, pieces):
+    """Links to the switch of 50 GB/s each, under one limit: no plan of it breaks a rule."""
+    topology = open_cluster(EVERYWHERE)
+    limit = SharedLimit("up", tuple((f"g{i}", "switch") for i in range(4)), most)
+    asked = Problem(replace(topology, limits=(limit,)), make_collective("all-reduce", 4, 1e3))
+    found = solve(asked, "pieces", options={"pieces": pieces}, time_limit=0.5)
+    assert found.makespan >= found.bounds[0].makespan * (1 - 1e-9)
+    assert not found.log
+
+
+@pytest.mark.parametrize("size", [64e3, 1e6])
+def test_steps_of_one_shot_keep_messages_apart_in_switches_that_copy(size):
+    """Copying is no loss: in steps each message goes by itself, as where switches cannot."""
+    plain, copying = (
+        solve(
+            Problem(open_cluster(cluster), make_collective("all-reduce", 8, size)),
+            "one-shot",
+            time_limit=20,
+        )
+        for cluster in ("dgx-h100", "dgx-h100:copies=true")
+    )
+    assert copying.makespan <= plain.makespan * (1 + 1e-9)
+    assert not copying.log
 
 
 def test_vectors_that_a_switch_copies_leave_once():
