@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 from playwright.sync_api import expect
@@ -46,17 +47,42 @@ def sends(posted):
     return whole, sum('"$topology"' in body for _, body in posted)
 
 
+def settle(page, quiet_s=1.0):
+    """Wait until the page has asked nothing for a while, and all that it asked is answered.
+
+    The load state of Playwright is reached once, after the page has come, and never lost again.
+    """
+    last, running = [time.monotonic()], []
+
+    def asked(request):
+        last[0] = time.monotonic()
+        running.append(request)
+
+    def ended(request):
+        last[0] = time.monotonic()
+        if request in running:
+            running.remove(request)
+
+    heard = {"request": asked, "requestfinished": ended, "requestfailed": ended}
+    for event, listener in heard.items():
+        page.on(event, listener)
+    while running or time.monotonic() - last[0] < quiet_s:
+        page.wait_for_timeout(50)
+    for event, listener in heard.items():
+        page.remove_listener(event, listener)
+
+
 def test_one_edit_sends_the_drawing_once(page, server, drive, posted):
     """About ten callbacks take the drawing: each question has a reference of 32 digits instead."""
     page.goto(server[0])
     driver = drive(page)
     best = page.locator("#optimum-card")
     expect(best).to_contain_text("upper limit of algbw")
-    page.wait_for_load_state("networkidle")
+    settle(page)
     posted.clear()
     driver.do("add", kind="gpu")
     expect(best).to_contain_text("cannot be reached")
-    page.wait_for_load_state("networkidle")
+    settle(page)
     whole, references = sends(posted)
     assert whole == [STORE.strip("/")]
     assert references > 4
@@ -70,10 +96,10 @@ def test_a_move_sends_no_topology(page, server, drive, posted):
     expect(page.locator("#optimum-card")).to_contain_text("upper limit of algbw")
     x, y = driver.at(driver.names[0])
     driver.drag((x, y), (x + 40, y + 30))
-    page.wait_for_load_state("networkidle")
+    settle(page)
     posted.clear()
     driver.drag((x + 40, y + 30), (x, y))
-    page.wait_for_load_state("networkidle")
+    settle(page)
     assert sends(posted)[0] == []
 
 
@@ -81,7 +107,7 @@ def test_a_drawing_that_the_server_has_lost_is_stored_again(page, server, drive)
     page.goto(server[0])
     driver = drive(page)
     expect(page.locator("#optimum-card")).to_contain_text("upper limit of algbw")
-    page.wait_for_load_state("networkidle")
+    settle(page)
     page.evaluate(LOSE, MOST_STORED)
     with page.expect_request(f"**{STORE}") as again:
         driver.click(driver.names[0])
