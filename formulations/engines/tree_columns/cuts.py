@@ -19,7 +19,9 @@ from math import inf
 import numpy as np
 
 from ccl.errors import Infeasible
+from ccl.plans import Schedule
 from ccl.problem import Problem
+from ccl.result import PROOF_TOLERANCE
 from ccl.topology import Topology
 from formulations.core.preparing import clock, interpreting, ready
 from formulations.core.run import Run
@@ -35,7 +37,7 @@ from formulations.engines.tree_columns.heads_tails import (
 )
 from formulations.engines.tree_columns.patterns import Pattern, directed, enriched, priced
 from formulations.engines.tree_columns.pieces import Jobs, jobs_of
-from formulations.engines.tree_columns.routes import Routes
+from formulations.engines.tree_columns.routes import Paths, Routes
 from formulations.engines.tree_columns.search import Search
 from formulations.engines.tree_columns.task import Task, task_of
 
@@ -73,9 +75,17 @@ ROUNDS = 2
 """How often trees are sought at the prices of the weights."""
 
 
-@dataclass(frozen=True)
+PATIENCE = 1.0
+"""How often longer than verifying a plan takes it waits for a better one."""
+
+
+@dataclass
 class Limits:
-    """When to stop.
+    """When to stop, and the best plan that is not verified yet.
+
+    Verifying and replaying a plan of many sends takes longer than finding the next one. So only
+    the first is verified at once, and what meets the bound; of the others the best, when that took
+    a share of the time since, and at the end.
 
     Parameters
     ----------
@@ -87,11 +97,14 @@ class Limits:
 
     deadline: float
     run: Run
+    waiting: Waiting | None = field(default=None, init=False)
+    since: float = field(default=-inf, init=False)
+    rate: float = field(default=0.0, init=False)
 
     @property
     def left(self) -> float:
-        """Seconds."""
-        return max(0.0, self.deadline - clock())
+        """Seconds, but for what verifying the plan that waits takes."""
+        return max(0.0, self.deadline - clock() - self._expected)
 
     def reached(self) -> bool:
         """Return whether to stop: a plan is good enough, or the time is over."""
@@ -99,19 +112,54 @@ class Limits:
 
     def beaten(self, time: float, share: float = 1e-9) -> bool:
         """Return whether what takes so many µs is not better than the best, by a share of it."""
-        best = self.run.best
-        return best is not None and time >= best.makespan * (1 - share)
+        known = [] if self.run.best is None else [self.run.best.makespan]
+        known += [] if self.waiting is None else [self.waiting.time]
+        return bool(known) and time >= min(known) * (1 - share)
 
     def offer(self, jobs: Jobs, cut: Cut, plan: Pass, *, routes: Routes | None = None) -> float:
-        """Offer a plan to the run, unless it has a better one; return its µs."""
-        run, time = self.run, float(plan[1].max())
-        if self.beaten(time):
-            return time
-        problem = run.problem.cut_into(cut.parts * len(run.problem.collective.chunks))
-        paths = (routes or cut.model.routes).paths
-        run.met(cut.model.size)
-        run.offer(jobs.schedule(problem, paths, plan[0], cut=cut.parts > 1))
+        """Offer a plan to the run, unless there is a better one; return its µs."""
+        time = float(plan[1].max())
+        if not self.beaten(time):
+            self.waiting = Waiting(time, jobs, cut, plan[0], (routes or cut.model.routes).paths)
+            close = 1 + max(self.run.gap or 0.0, PROOF_TOLERANCE)
+            self.verify(now=self.run.merit is not None or time <= close * self.run.proof.makespan)
         return time
+
+    def verify(self, *, now: bool) -> None:
+        """Let the run verify the plan that waits, if it is time."""
+        waiting, run, begin = self.waiting, self.run, clock()
+        if waiting is None or (not now and begin - self.since < PATIENCE * self._expected):
+            return
+        problem = run.problem.cut_into(waiting.cut.parts * len(run.problem.collective.chunks))
+        run.met(waiting.cut.model.size)
+        run.offer(waiting.schedule(problem))
+        self.waiting, self.since = None, clock()
+        self.rate = (self.since - begin) / waiting.work
+
+    @property
+    def _expected(self) -> float:
+        """Seconds that verifying the plan that waits takes."""
+        return 0.0 if self.waiting is None else self.rate * self.waiting.work
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A plan that is not verified yet: its µs, and what it is made of."""
+
+    time: float
+    jobs: Jobs
+    cut: Cut
+    start: np.ndarray
+    paths: Paths
+
+    @property
+    def work(self) -> int:
+        """Sends, and pairs of which one waits for the other."""
+        return len(self.jobs) + len(self.jobs.before)
+
+    def schedule(self, problem: Problem) -> Schedule:
+        """Return it as a schedule of a problem whose chunks are its pieces."""
+        return self.jobs.schedule(problem, self.paths, self.start, cut=self.cut.parts > 1)
 
 
 @dataclass
@@ -155,9 +203,10 @@ def by_turns(kinds: Sequence[Kind], first: int, limits: Limits) -> None:
     One plan is made whether or not there is time left.
     """
     while any(each.left for each in kinds):
+        limits.verify(now=False)
         least = min(each.best for each in kinds)
         if least < inf and limits.reached():
-            return
+            break
         tried = {each.family for each in kinds if each.found}
         near = {each.family for each in kinds if each.best <= BEHIND * least}
         able = [each for each in kinds if each.left]
@@ -167,6 +216,7 @@ def by_turns(kinds: Sequence[Kind], first: int, limits: Limits) -> None:
             for place, each in enumerate(chosen or able)
         ]
         (chosen or able)[min(order)[-1]].step(first)
+    limits.verify(now=True)
 
 
 def most_crossings() -> int:
