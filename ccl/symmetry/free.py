@@ -18,12 +18,12 @@ they are not. They are used for finding candidates only.
 """
 
 from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from ccl.collective import Chunk, Collective
+from ccl.collective import Collective
 from ccl.topology import Topology
 
 Moves = tuple[np.ndarray, np.ndarray]
@@ -304,44 +304,88 @@ class Symmetry:
         return np.asarray(images.min(axis=0))
 
     def chunks(self, collective: Collective) -> np.ndarray | None:
-        """Return the image of each chunk, shape (order, chunks); None if one has none.
+        """Return the image of each chunk under each element, shape (order, chunks), or None.
 
-        Chunks that are alike are taken in the order of their numbers.
+        There are none where a chunk has no image. Chunks that are alike are taken in the order of
+        their numbers.
         """
-        alike: dict[tuple[object, ...], list[int]] = {}
-        for number, chunk in enumerate(collective.chunks):
-            alike.setdefault(_key(chunk, None), []).append(number)
-        images = np.arange(len(collective.chunks))[None, :]
-        for place, many in zip(self.generators, self.powers, strict=True):
-            ranks = self.ranks[place].tolist()
-            image = np.empty(len(collective.chunks), dtype=np.int64)
-            for numbers in alike.values():
-                found = alike.get(_key(collective.chunks[numbers[0]], ranks))
-                if found is None or len(found) != len(numbers):
-                    return None
-                image[numbers] = found
-            images = _powers(image, images, many)
+        turned = self.turned(collective)
+        return None if turned is None else self.images(turned, np.arange(turned.shape[1]))
+
+    def turned(self, collective: Collective) -> np.ndarray | None:
+        """Return the image of each chunk under each generator, shape (generators, chunks), or None.
+
+        There are none where a chunk has no image.
+        """
+        names = _Names(collective)
+        own = names.of(np.arange(collective.ranks))
+        order = np.argsort(own, kind="stable")
+        images = np.empty((len(self.powers), len(own)), dtype=np.int64)
+        for image, place in zip(images, self.generators, strict=True):
+            moved = names.of(self.ranks[place])
+            found = np.argsort(moved, kind="stable")
+            if (moved[found] != own[order]).any():
+                return None
+            image[found] = order
         return images
 
+    def images(self, turned: np.ndarray, of: np.ndarray) -> np.ndarray:
+        """Return the images of some under each element, shape (order, some).
 
-def _powers(generator: np.ndarray, group: np.ndarray, many: int) -> np.ndarray:
-    """Return the products of the first powers of a generator and each element."""
-    blocks = [group]
-    for _ in range(many - 1):
-        blocks.append(generator[blocks[-1]])
-    return np.concatenate(blocks)
+        `turned` has those of all under each generator, shape (generators, all).
+        """
+        found = of[None, :]
+        for generator, many in zip(turned, self.powers, strict=True):
+            blocks = [found]
+            for _ in range(many - 1):
+                blocks.append(generator[blocks[-1]])
+            found = np.concatenate(blocks)
+        return found
+
+    def representatives(self, turned: np.ndarray) -> np.ndarray:
+        """Return the smallest of each orbit; `turned` has images under each generator."""
+        least = np.arange(turned.shape[1])
+        for generator, many in zip(turned[::-1], self.powers[::-1], strict=True):
+            power = least
+            for _ in range(many - 1):
+                power = power[generator]
+                least = np.minimum(least, power)
+        return np.unique(least)
 
 
-def _key(chunk: Chunk, ranks: list[int] | None) -> tuple[object, ...]:
-    """Return what makes chunks alike, after their ranks have been permuted."""
-    holders, destinations = chunk.holders, chunk.destinations
-    if ranks is not None:
-        holders = tuple(ranks[rank] for rank in holders)
-        destinations = tuple(ranks[rank] for rank in destinations)
-    return (
-        tuple(sorted(holders)),
-        tuple(sorted(destinations)),
-        replace(chunk, holders=(0,), destinations=(0,)),
+class _Names:
+    """Numbers of chunks, the same for those that are alike and, but by chance, for no others.
+
+    A set of ranks is known by the sum of a random number for each.
+    """
+
+    def __init__(self, collective: Collective) -> None:
+        chance = np.random.default_rng(0)
+        chunks = collective.chunks
+        self._ends = [_listed(each.holders for each in chunks)]
+        self._ends.append(_listed(each.destinations for each in chunks))
+        shape = len(self._ends), collective.ranks
+        self._codes = chance.integers(1 << 64, size=shape, dtype=np.uint64)
+        kinds: dict[tuple[object, ...], int] = {}
+        rest = [
+            kinds.setdefault((each.size, each.reduced, each.priority, each.tenant), len(kinds))
+            for each in chunks
+        ]
+        self._rest = chance.integers(1 << 64, size=len(kinds), dtype=np.uint64)[rest]
+
+    def of(self, image: np.ndarray) -> np.ndarray:
+        """Return those of all chunks whose ranks have been permuted, shape (chunks,)."""
+        total = self._rest.copy()
+        for (of, rank), codes in zip(self._ends, self._codes, strict=True):
+            np.add.at(total, of, codes[image[rank]])
+        return total
+
+
+def _listed(ranks: Iterable[tuple[int, ...]]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ranks of all chunks, one after the other, behind the chunk of each."""
+    every = list(ranks)
+    return np.repeat(np.arange(len(every)), [*map(len, every)]), np.array(
+        [rank for each in every for rank in each], dtype=np.int64
     )
 
 

@@ -199,11 +199,11 @@ def passed(problem: Problem, each: Quotient, transfers: Transfers) -> list[tuple
 def parts(problem: Problem, *, links: bool) -> tuple[Transfers, Task, Quotient | None]:
     """Return the moves, the whole task, and what symmetry leaves of it."""
     transfers = transfers_of(problem.topology)
-    task = Side(transfers, problem.collective).task()
+    side = Side(transfers, problem.collective)
     symmetry = symmetry_of(problem.topology, links=links)
-    images = symmetry.chunks(problem.collective)
-    assert images is not None
-    return transfers, task, quotient(task, symmetry, images)
+    turned = symmetry.turned(problem.collective)
+    assert turned is not None
+    return transfers, side.task(), quotient(lambda of: side.task(of=of), symmetry, turned)
 
 
 @pytest.mark.parametrize("kind", ["all-gather", "all-to-all"])

@@ -266,7 +266,7 @@ class Client(Finder):
         del final  # a better start than its own it could not use
         task = side.task(after=after)
         reduced = (
-            list(side.reduced(task))
+            list(side.reduced(after=after))
             if self.symmetry and not binding_limits(side.transfers.topology)
             else []
         )

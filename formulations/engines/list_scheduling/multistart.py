@@ -324,65 +324,47 @@ class Quotient:
         )
 
 
-def quotient(full: Task, symmetry: Symmetry, images: np.ndarray) -> Quotient | None:
+def quotient(
+    part: Callable[[np.ndarray], Task], symmetry: Symmetry, turned: np.ndarray
+) -> Quotient | None:
     """Reduce a task; None if transfers that are left out may be needed.
 
     Parameters
     ----------
-    full
-        A task without limits that bind, all of whose links are resources of their own.
+    part
+        Returns the task for some chunks. Limits do not bind in it, all links are resources of
+        their own, and what is where at the beginning looks the same after each element.
     symmetry
         Acts on its topology.
-    images
-        Of each chunk under each element, shape (order, chunks).
+    turned
+        Image of each chunk under each generator, shape (generators, chunks).
     """
-    links = symmetry.links
-    if symmetry.order < 2 or not _alike(full, symmetry, images):
+    if symmetry.order < 2:
         return None
+    representatives = symmetry.representatives(turned)
+    images = symmetry.images(turned, representatives)
+    if (images[1:] == representatives).any():
+        return None
+    links, task = symmetry.links, part(representatives)
     fixed = (links[1:] == np.arange(links.shape[1])).any(axis=0)
     names = symmetry.orbits(links)
     orbit = np.searchsorted(np.unique(names), names)
-    stored = np.flatnonzero(~_unfit(full, orbit, fixed))
+    stored = np.flatnonzero(~_unfit(task, orbit, fixed))
     if not len(stored):
         return None
-    transfers = _chosen(full.transfers, stored)
-    representatives = np.unique(symmetry.orbits(images))
-    if (images[1:, representatives] == representatives).any():
-        return None
     free = np.zeros(int(orbit.max()) + 1)
-    np.maximum.at(free, orbit, full.free)
-    task = replace(
-        full,
-        transfers=transfers,
-        nbytes=full.nbytes[representatives],
-        there=full.there[representatives],
-        wants=full.wants[representatives],
-        rank=full.rank[representatives],
-        resource=orbit,
-        free=free,
-    )
-    return Quotient(task, images[:, representatives], full.transfers, links)
+    np.maximum.at(free, orbit, task.free)
+    reduced = replace(task, transfers=_chosen(task.transfers, stored), resource=orbit, free=free)
+    return Quotient(reduced, images, task.transfers, links)
 
 
-def _alike(full: Task, symmetry: Symmetry, images: np.ndarray) -> bool:
-    """Return whether what is where at the beginning looks the same after each element."""
-    for place in symmetry.generators:
-        devices, chunks = symmetry.devices[place], images[place]
-        there = full.there[chunks][:, devices]
-        if (full.wants[chunks][:, devices] != full.wants).any():
-            return False
-        if not np.allclose(there, full.there, rtol=1e-9, atol=0.0):
-            return False
-    return True
-
-
-def _unfit(full: Task, orbit: np.ndarray, fixed: np.ndarray) -> np.ndarray:
+def _unfit(task: Task, orbit: np.ndarray, fixed: np.ndarray) -> np.ndarray:
     """Return whether each transfer crosses a fixed link, or an orbit twice at once."""
-    transfers = full.transfers
+    transfers = task.transfers
     unfit = np.zeros(len(transfers), dtype=bool)
     np.logical_or.at(unfit, transfers.of_link, fixed[transfers.link])
     crossed = orbit[transfers.link]
-    nbytes = float(full.nbytes.max())
+    nbytes = float(task.nbytes.max())
     lead = transfers.lead + nbytes * transfers.drag
     for step in range(1, int(np.diff(transfers.first).max(initial=1))):
         same = transfers.of_link[:-step] == transfers.of_link[step:]

@@ -60,6 +60,9 @@ PARTING = 8
 PACE = 6_000_000
 """Steps in a second, to be within a time limit."""
 
+ROOM = 60_000_000
+"""Pairs of a chunk and a device above which no plan is sought without symmetry if there is one."""
+
 MET = 1e-9
 """A makespan within this share of the goal meets it."""
 
@@ -84,47 +87,69 @@ class Side:
         """Bytes of each chunk."""
         return np.array([chunk.size for chunk in self.collective.chunks], dtype=float)
 
-    def task(self, *, after: After | None = None) -> Task:
-        """Return what has to be done from the beginning, or after something else."""
+    def task(self, *, after: After | None = None, of: np.ndarray | None = None) -> Task:
+        """Return what has to be done from the beginning, or after something else.
+
+        Parameters
+        ----------
+        after
+            What was planned before.
+        of
+            Numbers of the chunks that it is about, all by default.
+        """
         topology = self.transfers.topology
+        numbers = np.arange(len(self.nbytes)) if of is None else of
         place = np.array([topology.index[name] for name in topology.ranks])
-        shape = len(self.nbytes), len(topology.devices)
+        shape = len(numbers), len(topology.devices)
         there = np.full(shape, np.inf)
         wants = np.zeros(shape, dtype=bool)
-        for number, chunk in enumerate(self.collective.chunks):
-            there[number, place[list(chunk.holders)]] = 0.0
-            wants[number, place[list(chunk.destinations)]] = True
+        done = np.zeros(len(self.nbytes)) if after is None else after.done
+        chunks = [self.collective.chunks[number] for number in numbers.tolist()]
+        for row, (number, chunk) in enumerate(zip(numbers.tolist(), chunks, strict=True)):
+            there[row, place[list(chunk.holders)]] = done[number]
+            wants[row, place[list(chunk.destinations)]] = True
         links = len(topology.links)
-        free = np.zeros(links)
-        if after is not None:
-            there = np.where(np.isfinite(there), after.done[:, None], np.inf)
-            free = after.free
         return Task(
             transfers=self.transfers,
-            nbytes=self.nbytes,
+            nbytes=self.nbytes[numbers],
             there=there,
             wants=wants,
-            free=free,
+            free=np.zeros(links) if after is None else after.free,
             resource=np.arange(links),
-            rank=np.array([chunk.priority for chunk in self.collective.chunks], dtype=float),
+            rank=np.array([chunk.priority for chunk in chunks], dtype=float),
         )
 
-    def reduced(self, task: Task) -> Iterator[Quotient]:
-        """Yield what symmetry leaves of a task, the smallest first."""
-        for symmetry, images in self._symmetries:
-            found = quotient(task, symmetry, images)
+    @property
+    def steps(self) -> float:
+        """About how often a pass tests whether a transfer helps a destination."""
+        wanted = [len(chunk.destinations) for chunk in self.collective.chunks]
+        return _steps(self.transfers, np.array(wanted, dtype=float))
+
+    @property
+    def places(self) -> int:
+        """Pairs of a chunk and a device."""
+        return len(self.nbytes) * len(self.transfers.topology.devices)
+
+    def reduced(self, *, after: After | None = None) -> Iterator[Quotient]:
+        """Yield what symmetry leaves of the task, the smallest first."""
+        for symmetry, turned in self._symmetries:
+            if after is not None and not np.allclose(after.done[turned], after.done, rtol=1e-9):
+                continue
+            found = quotient(lambda of: self.task(after=after, of=of), symmetry, turned)
             if found is not None:
                 yield found
 
     @cached_property
     def _symmetries(self) -> tuple[tuple[Symmetry, np.ndarray], ...]:
-        """Groups that leave the collective as it is, with the images of its chunks."""
+        """Groups that leave the collective as it is, with what generators make of its chunks."""
         found: list[tuple[Symmetry, np.ndarray]] = []
         for links in (False, True):
             symmetry = symmetry_of(self.transfers.topology, links=links)
-            images = symmetry.chunks(self.collective) if symmetry.order > 1 else None
-            if images is not None and all(symmetry.order != each.order for each, _ in found):
-                found.append((symmetry, images))
+            if any(symmetry.order == each.order for each, _ in found):
+                continue
+            turned = symmetry.turned(self.collective) if symmetry.order > 1 else None
+            if turned is not None:
+                found.append((symmetry, turned))
         return tuple(found)
 
 
@@ -220,21 +245,18 @@ class Finder:
 
         If they are `final`, they also have to be better than what the run has already.
         """
-        task = side.task(after=after)
-        reduced = (
-            list(side.reduced(task))
-            if self.symmetry and not binding_limits(side.transfers.topology)
-            else []
-        )
+        symmetric = self.symmetry and not binding_limits(side.transfers.topology)
+        reduced = list(side.reduced(after=after)) if symmetric else []
         known = self.run.best if final else None
         best, enough = np.inf if known is None else known.makespan, False
         for number, each in enumerate([*reduced, None]):
             if enough or best <= goal * (1 + MET):
                 return
-            if best < np.inf and _steps(task if each is None else each.task) > WORK:
+            if best < np.inf and _work(side, each) > WORK:
                 continue
             what = "without symmetry" if each is None else f"by a symmetry of {len(each.chunks)}"
             self.run.report(f"list scheduling {what}")
+            task = side.task(after=after) if each is None else each.task
             for plan, makespan in self._passes(each, task, goal=goal, limit=best, turn=number):
                 best = makespan
                 enough = found(plan)
@@ -244,9 +266,8 @@ class Finder:
     def _passes(
         self, each: Quotient | None, task: Task, *, goal: float, limit: float, turn: int
     ) -> Iterator[tuple[TimedTransfers, float]]:
-        chosen = task if each is None else each.task
         found = passes(
-            chosen,
+            task,
             seed=self.seed + turn,
             most=self.passes,
             steps=WORK if self.run.left is None else min(WORK, self.run.left * PACE),
@@ -259,11 +280,20 @@ class Finder:
             yield (plan if each is None else each.lifted(plan)), makespan
 
 
-def _steps(task: Task) -> float:
-    """Estimate how often a pass tests whether a transfer helps a destination."""
-    wanted = task.wants.sum(axis=1).astype(float)
-    degree = len(task.transfers) / max(1, len(np.unique(task.transfers.src)))
-    parts = any(each.copies and not each.stores for each in task.transfers.topology.devices)
+def _work(side: Side, each: Quotient | None) -> float:
+    """Return the steps of a pass, infinite where its arrays would take too much room."""
+    if each is not None:
+        return _steps(each.task.transfers, each.task.wants.sum(axis=1).astype(float))
+    return side.steps if side.places <= ROOM else np.inf
+
+
+def _steps(transfers: Transfers, wanted: np.ndarray) -> float:
+    """Estimate how often a pass tests whether a transfer helps a destination.
+
+    `wanted` is how many devices want each chunk.
+    """
+    degree = len(transfers) / max(1, len(np.unique(transfers.src)))
+    parts = any(each.copies and not each.stores for each in transfers.topology.devices)
     return float((wanted**2).sum() * degree) * (PARTING if parts else 1)
 
 
@@ -408,18 +438,16 @@ class Matcher(Finder):
 
         If they are `final`, they also have to be better than what the run has already.
         """
-        task = side.task(after=after)
         symmetric = self.symmetry and not binding_limits(side.transfers.topology)
         known = self.run.best if final else None
         best = np.inf if known is None else known.makespan
-        for each in [*(side.reduced(task) if symmetric else []), None]:
+        for each in [*(side.reduced(after=after) if symmetric else []), None]:
             if best <= goal * (1 + MET) or (best < np.inf and self.run.expired):
                 return
             what = "without symmetry" if each is None else f"by a symmetry of {len(each.chunks)}"
             self.run.report(f"matching {what}")
-            for plan, makespan in self._trials(
-                task if each is None else each.task, best, whole=each is None
-            ):
+            task = side.task(after=after) if each is None else each.task
+            for plan, makespan in self._trials(task, best, whole=each is None):
                 best = makespan
                 if found(plan if each is None else each.lifted(plan)):
                     return

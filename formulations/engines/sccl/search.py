@@ -95,7 +95,7 @@ class Question:
         """The task for representatives under each symmetry, then as it is."""
         capacity = capacities(self.side.transfers.topology)
         found: list[tuple[Instance, Quotient | None]] = []
-        for each in self.side.reduced(self.task) if self.symmetry else ():
+        for each in self.side.reduced() if self.symmetry else ():
             merged = [Fraction(0)] * len(each.task.free)
             for link, resource in enumerate(each.task.resource.tolist()):
                 merged[resource] = capacity[link]
