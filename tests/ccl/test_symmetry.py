@@ -285,6 +285,11 @@ def judge_chunks(symmetry: Symmetry, collective: Collective) -> None:
             assert replace(chunk, holders=(0,), destinations=(0,)) == replace(
                 other, holders=(0,), destinations=(0,)
             )
+    turned = symmetry.turned(collective)
+    assert turned is not None
+    some = np.arange(0, len(collective.chunks), 2)
+    assert (symmetry.images(turned, some) == images[:, some]).all()
+    assert set(symmetry.representatives(turned)) == set(symmetry.orbits(images))
 
 
 @pytest.mark.parametrize("kind", ["all-gather", "reduce-scatter", "all-reduce", "all-to-all"])

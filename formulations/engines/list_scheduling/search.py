@@ -9,10 +9,8 @@ overlap.
 Each of these is planned for representatives under the largest group of automorphisms first, then
 under the largest that moves all links as well, then without symmetry.
 
-Trials of matching links with chunks, with and without symmetry; the best plan counts.
-
-`formulations.engines.kernels.dispatch` is one trial. `formulations.engines.list_scheduling.search`
-puts reductions and all-reduces together from what is found here, as it does for list scheduling.
+One trial of matching links with chunks is `formulations.engines.kernels.dispatch`; the best plan of
+all trials counts.
 """
 
 from __future__ import annotations
@@ -60,7 +58,7 @@ PARTING = 8
 PACE = 6_000_000
 """Steps in a second, to be within a time limit."""
 
-ROOM = 60_000_000
+MOST_PLACES = 60_000_000
 """Pairs of a chunk and a device above which no plan is sought without symmetry if there is one."""
 
 MET = 1e-9
@@ -284,7 +282,7 @@ def _work(side: Side, each: Quotient | None) -> float:
     """Return the steps of a pass, infinite where its arrays would take too much room."""
     if each is not None:
         return _steps(each.task.transfers, each.task.wants.sum(axis=1).astype(float))
-    return side.steps if side.places <= ROOM else np.inf
+    return side.steps if side.places <= MOST_PLACES else np.inf
 
 
 def _steps(transfers: Transfers, wanted: np.ndarray) -> float:
