@@ -35,7 +35,7 @@ from ccl.topology import binding_limits
 
 Ends = tuple[str, str]
 
-After = tuple[tuple[int, ...], ...]
+After = Sequence[tuple[int, ...]]
 """For each transfer the places of those that brought what it carries."""
 
 Terms = tuple[frozenset[int] | None, ...]
@@ -105,7 +105,7 @@ class Timeline:
         None for one of other chunks. Empty where there is no such chunk.
     """
 
-    transfers: tuple[Transfer, ...]
+    transfers: Sequence[Transfer]
     makespan: float
     chunks: int = 1
     images: int = 1
@@ -133,24 +133,6 @@ class Timeline:
         if not self.orbits:
             return busy
         return {ends: busy[place] for ends, place in self.orbits.items() if place in busy}
-
-
-def sort_by_start(
-    transfers: Sequence[Transfer], after: Sequence[Sequence[int]]
-) -> tuple[tuple[Transfer, ...], After]:
-    """Sort transfers by start, and say of each in the new order what it came after."""
-    order = sorted(range(len(transfers)), key=[each.start for each in transfers].__getitem__)
-    place = [0] * len(order)
-    for new, old in enumerate(order):
-        place[old] = new
-    # Many that come after the same share them, as sums that go to many are long.
-    known: dict[int, tuple[int, ...]] = {id(()): ()}
-    moved = []
-    for those in map(after.__getitem__, order):
-        if id(those) not in known:
-            known[id(those)] = tuple([place[each] for each in those])
-        moved.append(known[id(those)])
-    return tuple([transfers[old] for old in order]), tuple(moved)
 
 
 SAME_MOMENT = 1e-9
@@ -237,9 +219,9 @@ class _Replay:
 
     def __init__(self, problem: Problem, timeline: Timeline) -> None:
         self._problem = problem
-        self._all = timeline.transfers
+        self._all = tuple(timeline.transfers)
         self._slack = SAME_MOMENT * timeline.makespan
-        self._after = timeline.after or ((),) * len(self._all)
+        self._after = tuple(timeline.after) or ((),) * len(self._all)
         self._on_link = _before_on_link(timeline)
         self._passed = _passed_on(problem, timeline)
         self._onward: dict[int, list[int]] = {}

@@ -15,7 +15,7 @@ The breakdown of a makespan along the critical path: latencies, bytes, waiting.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -99,7 +99,7 @@ class PlanReport:
     timeline: Timeline
 
     @property
-    def transfers(self) -> tuple[Transfer, ...]:
+    def transfers(self) -> Sequence[Transfer]:
         """The transfers of the replay."""
         return self.timeline.transfers
 

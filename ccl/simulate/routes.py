@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TypeAlias
 
+import numpy as np
+
+from ccl.columns import Order, Route
 from ccl.plans import Schedule, Send
 from ccl.problem import Problem, Window
-
-Route = tuple[str, ...]
-"""Devices along a path, its ends included."""
 
 _Ends = tuple[str, str]
 
@@ -94,35 +94,26 @@ class LaidRoute:
     lags: tuple[float, ...]
     durations: tuple[float, ...]
 
+    @property
+    def heads(self) -> list[int]:
+        """Place of the first link of each send."""
+        return [own[0] for own in self.own]
+
+    @property
+    def tails(self) -> list[int]:
+        """Place of the last link of each send."""
+        return [own[-1] for own in self.own]
+
 
 class Routes:
-    """A cache of routes; `caps` has the GB/s of the tightest limit of each limited link."""
+    """Lays out routes; `caps` has the GB/s of the tightest limit of each limited link."""
 
     def __init__(self, problem: Problem, caps: Mapping[tuple[str, str], float]) -> None:
         self._topology = problem.topology
         self._caps = caps
-        self._alone: dict[tuple[str, tuple[str, ...], str, float], LaidRoute] = {}
-        self._together: dict[tuple[tuple[Route, ...], bool, float], LaidRoute] = {}
 
-    def alone(self, send: Send, nbytes: float) -> LaidRoute:
-        """Return the route of a send that crosses by itself."""
-        key = send.src, send.via, send.dst, nbytes
-        laid = self._alone.get(key)
-        if laid is None:
-            route = send.src, *send.via, send.dst
-            laid = self._alone[key] = self._lay((route,), nbytes, joins=False)
-        return laid
-
-    def together(self, sends: Sequence[Send], nbytes: float, *, joins: bool) -> LaidRoute:
-        """Return the route of sends that cross together."""
-        routes = tuple([(send.src, *send.via, send.dst) for send in sends])
-        key = routes, joins, nbytes
-        laid = self._together.get(key)
-        if laid is None:
-            laid = self._together[key] = self._lay(routes, nbytes, joins=joins)
-        return laid
-
-    def _lay(self, routes: tuple[Route, ...], nbytes: float, *, joins: bool) -> LaidRoute:
+    def lay(self, routes: tuple[Route, ...], nbytes: float, *, joins: bool = False) -> LaidRoute:
+        """Return the route of a send, or of several that part or join, for so many bytes."""
         link = self._topology.link
         latency = [sum(link(*ends).alpha for ends in pairwise(route)) for route in routes]
         late = [max(latency) - each if joins else 0.0 for each in latency]
@@ -240,10 +231,10 @@ class Shared:
         return self.places[-1] if self.joins else self.places[0]
 
 
-def group_transmissions(problem: Problem, sends: Sequence[Send]) -> dict[int, Shared]:
+def group_transmissions(problem: Problem, order: Order) -> dict[int, Shared]:
     """Return the transmission of each send that is not one by itself, by place."""
-    split = {send.chunk for send in sends if send.fraction < 1}
-    chunks = problem.collective.chunks
+    sends = order.sends
+    reduced = np.array([chunk.reduced for chunk in problem.collective.chunks], dtype=bool)
     found: dict[int, Shared] = {}
     for joins in (False, True):
         able = {
@@ -251,14 +242,13 @@ def group_transmissions(problem: Problem, sends: Sequence[Send]) -> dict[int, Sh
             for each in problem.topology.devices
             if (each.reduces if joins else each.copies)
         }
-        places = [
-            i
-            for i, send in enumerate(sends)
-            if not able.isdisjoint(send.via)
-            and i not in found
-            and send.chunk not in split
-            and (chunks[send.chunk].reduced or not joins)
-        ]
+        meets = np.array([not able.isdisjoint(route[1:-1]) for route in order.routes], dtype=bool)
+        if not meets.any():
+            continue
+        fit = meets[order.route_of] & ~np.isin(order.chunks, list(order.split))
+        if joins:
+            fit &= reduced[order.chunks]
+        places = [i for i in np.flatnonzero(fit).tolist() if i not in found]
         fits: dict[tuple[Route, ...], bool] = {}
         for group in _groups(problem, sends, places, joins=joins):
             if joins and _named_twice([sends[i] for i in group]):

@@ -8,31 +8,24 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import itemgetter
+from operator import add, itemgetter
 
 import numpy as np
 
-from ccl.plans import Schedule, Send, ranks_of
+from ccl.columns import Floats, Integers, Slices, Transfers
+from ccl.plans import Schedule, ranks_of
 from ccl.problem import Problem
 from ccl.simulate.engine import Engine, Job, Promises
-from ccl.simulate.plan import (
-    Crossing,
-    Named,
-    Plan,
-    find_carried,
-    find_needs,
-    find_predecessors,
-    find_release_times,
-    plan_sends,
-)
+from ccl.simulate.needs import Named, find_carried, find_needs, find_sources
 from ccl.simulate.routes import SAME_MOMENT, SlowTimes, Spans
-from ccl.timeline import Terms, Timeline, Transfer, sort_by_start
+from ccl.simulate.transmissions import Crossing, Plan, find_release_times, plan_sends, transfers_of
+from ccl.timeline import Terms, Timeline, Transfer
 from ccl.topology import binding_limits
 
 
 def replay_limited(
-    problem: Problem, schedule: Schedule, *, plan: Plan, needs: Sequence[Sequence[int]]
-) -> tuple[list[Transfer], list[float]]:
+    problem: Problem, schedule: Schedule, *, plan: Plan, needs: Slices
+) -> tuple[Transfers, Floats]:
     """Return transfers and the arrival of each send, in µs.
 
     Each link is sure of the rate that carries in an epoch what the schedule gives it there; what
@@ -42,52 +35,32 @@ def replay_limited(
     that nothing that starts early, into a window of less bandwidth even, ends later for it.
     """
     jobs: list[Job] = []
-    first: list[int] = []
     for each in plan.crossings:
-        first.append(len(jobs))
-        epoch, nbytes = each.send.epoch, each.route.nbytes
+        first, epoch, nbytes = len(jobs), each.send.epoch, each.route.nbytes
         for hop in each.route.hops:
             job = Job(hop.link, nbytes, epoch=epoch)
-            job.follows = [(first[-1] + k, each.route.hops[k].alpha) for k in hop.after]
+            job.follows = [(first + k, each.route.hops[k].alpha) for k in hop.after]
             jobs.append(job)
-    for start, release in zip(first, find_release_times(problem, plan), strict=True):
+    turns, firsts = plan.turns, plan.turns.hops.bounds.tolist()
+    for start, release in zip(firsts, find_release_times(problem, plan).tolist(), strict=False):
         jobs[start].release = release
-    for (leaving, member), those in zip(plan.of, needs, strict=True):
-        route = plan.crossings[leaving].route
-        if member and not route.joins:
-            continue  # it leaves with the first, which waits for the same
-        head = first[leaving] + route.own[member][0]
-        for j in those:
-            crossing, arriving = plan.of[j]
-            brought = plan.crossings[crossing].route
-            last = brought.own[arriving][-1]
-            jobs[first[crossing] + last].on_end.append((head, brought.hops[last].alpha))
+    heads, tails = turns.heads.tolist(), turns.tails.tolist()
+    alphas = [link.alpha for link in problem.topology.links]
+    for send in turns.leads.tolist():
+        head = heads[send]
+        for brought in needs[send]:
+            before = jobs[tails[brought]]
+            before.on_end.append((head, alphas[before.link]))
             jobs[head].waits += 1
     slow = SlowTimes(problem) if problem.windows else None
     promises = _promises(problem, schedule, plan.crossings)
     Engine(problem.topology, jobs, in_order=True, promises=promises, slow=slow).run()
-    return _results(plan, jobs)
-
-
-def _results(plan: Plan, jobs: Sequence[Job]) -> tuple[list[Transfer], list[float]]:
-    transfers = []
-    arrivals = [0.0] * len(plan.sends)
-    done = iter(jobs)
-    for route, places, send in plan.crossings:
-        ends: list[float] = []
-        for hop in route.hops:
-            job = next(done)
-            # Every wait is for what the schedule has before, so none is for ever.
-            assert not math.isnan(job.sent)
-            ends.append(job.sent + hop.alpha)
-            src, dst = hop.ends
-            end, epoch = ends[-1], send.epoch
-            transfers.append(
-                Transfer(send.chunk, src, dst, job.start, job.sent, end, route.nbytes, epoch)
-            )
-        for place, own in zip(places, route.own, strict=True):
-            arrivals[place] = ends[own[-1]]
-    return transfers, arrivals
+    start, sent = (np.array([getattr(job, name) for job in jobs]) for name in ("start", "sent"))
+    # Every wait is for what the schedule has before, so none is for ever.
+    assert not np.isnan(sent).any()
+    end = sent + np.array(alphas)[turns.hops.link]
+    transfers = transfers_of(problem, plan, start=start, sent=sent, end=end)
+    return transfers, end[turns.tails]
 
 
 def _promises(problem: Problem, schedule: Schedule, crossings: Sequence[Crossing]) -> Promises:
@@ -124,12 +97,11 @@ def replay_schedule(problem: Problem, schedule: Schedule) -> Timeline:
         transfers, arrivals = replay_limited(problem, schedule, plan=plan, needs=needs)
     else:
         slack = SAME_MOMENT * schedule.duration
-        waits = _waits(plan, needs, links=len(problem.topology.links))
-        starts = _starts(plan, waits, find_release_times(problem, plan), slack=slack)
-        transfers, arrivals = _cross(plan, starts)
-    makespan = _last_needed(problem, plan.sends, arrivals)
-    placed, after = sort_by_start(transfers, find_predecessors(plan, needs))
+        starts = _starts(plan, _waits(plan, needs), find_release_times(problem, plan), slack=slack)
+        transfers, arrivals = _cross(problem, plan, starts)
+    makespan = _last_needed(problem, plan, arrivals)
     terms = _terms(plan, transfers, named) if named else ()
+    placed, after = transfers.by_start(find_sources(plan, needs))
     return Timeline(placed, makespan, after=after, terms=terms)
 
 
@@ -150,120 +122,116 @@ def _terms(plan: Plan, transfers: Sequence[Transfer], named: Named) -> Terms:
     return tuple([ranks for _, ranks in sorted(found, key=itemgetter(0))])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class _Waits:
-    """What transmissions start after: of number i the places from ``bounds[i]`` to its next.
+    """What transmissions start after: of number i the rows from ``bounds[i]`` to its next.
 
     It starts at least `later` µs after the transmission `who` does, or after the gathering: -1 is
     the first of these, over when each of its transmissions started so many µs ago.
     """
 
-    bounds: list[int]
-    who: list[int]
-    later: list[float]
-    gatherings: list[list[tuple[int, float]]]
+    bounds: Integers
+    who: Integers
+    later: Floats
+    gatherings: list[tuple[Integers, Floats]]
+
+    def earliest(self, starts: Floats, earliest: Floats) -> Floats:
+        """Return when each may start if the others start so, and not before `earliest`."""
+        over = [float((starts[who] + took).max()) for who, took in self.gatherings]
+        moment = np.append(starts, over[::-1])[self.who] + self.later
+        found = earliest.copy()
+        some = np.flatnonzero(np.diff(self.bounds))
+        if some.size:
+            soonest = np.maximum.reduceat(moment, self.bounds[some])
+            found[some] = np.maximum(found[some], soonest)
+        return found
 
 
 FEW = 4
 """Arrivals up to which what waits for the same does not share them."""
 
 
-def _waits(plan: Plan, needs: Sequence[Sequence[int]], *, links: int) -> _Waits:
+def _waits(plan: Plan, needs: Slices) -> _Waits:
     """Return for each transmission the others it starts after, and at least how many µs after."""
-    bounds, who, later = [0], list[int](), list[float]()
-    gatherings: list[list[tuple[int, float]]] = []
-    known: dict[int, int] = {}
-    last = [-1] * links
-    until = [0.0] * links
-    for i, (route, places, _) in enumerate(plan.crossings):
-        # All sends of a multicast leave with the first, which waits for the same.
-        for member, place in enumerate(places if route.joins else places[:1]):
-            those = needs[place]
-            if len(those) > FEW:
-                if id(those) not in known:
-                    gatherings.append([_arrival(plan, j) for j in those])
-                    known[id(those)] = -len(gatherings)
-                who.append(known[id(those)])
-                later.append(-route.lags[member])
-                continue
-            for j in those:
-                crossing, duration = _arrival(plan, j)
-                who.append(crossing)
-                later.append(duration - route.lags[member])
-        for hop in route.hops:
-            link = hop.link
-            if last[link] >= 0:
-                who.append(last[link])
-                later.append(until[link] - hop.offset)
-            last[link], until[link] = i, hop.offset + hop.busy
-        bounds.append(len(who))
-    return _Waits(bounds, who, later, gatherings)
+    turns, number, leads = plan.turns, plan.turns.of[0], plan.turns.leads
+    durations, lags = turns.of_sends("durations"), turns.of_sends("lags")
+    short = needs.lengths[leads] <= FEW
+    few, many = leads[short], leads[~short]
+    whose, those = needs.flat(few)
+    shared, which = needs.distinct(many)
+    gatherings = [(number[places], durations[places]) for places in map(np.asarray, shared)]
+    link, before, gap = _before_on_links(plan)
+    owner = np.concatenate([number[few[whose]], number[many], link])
+    by_owner = np.argsort(owner, kind="stable")
+    who = np.concatenate([number[those], -1 - which, before])
+    later = np.concatenate([durations[those] - lags[few[whose]], -lags[many], gap])
+    ends = np.searchsorted(owner[by_owner], np.arange(len(turns) + 1))
+    return _Waits(ends, who[by_owner], later[by_owner], gatherings)
 
 
-def _arrival(plan: Plan, place: int) -> tuple[int, float]:
-    """Return the transmission of a send, and how many µs after its start the send is there."""
-    crossing, brought = plan.of[place]
-    return crossing, plan.crossings[crossing].route.durations[brought]
+def _before_on_links(plan: Plan) -> tuple[Integers, Integers, Floats]:
+    """Return transmissions, one before each on a link of it, and by how many µs it is ahead."""
+    hops = plan.turns.hops
+    by_link = np.argsort(hops.link, kind="stable")
+    same = np.flatnonzero(np.diff(hops.link[by_link]) == 0)
+    first, second = by_link[same], by_link[same + 1]
+    gap = hops.offset[first] + hops.busy[first] - hops.offset[second]
+    return hops.owner[second], hops.owner[first], gap
 
 
-def _starts(plan: Plan, waits: _Waits, earliest: Sequence[float], *, slack: float) -> list[float]:
+def _starts(plan: Plan, waits: _Waits, earliest: Floats, *, slack: float) -> Floats:
     """Start everything as early as it can, in µs, and not before `earliest`.
 
     In the order in which the schedule starts the sends, all that one waits for has moved before
     it, save where one over several links starts before one that goes first on its second link.
     Then another pass may move it further; after each pass the starts are possible ones.
     """
-    bounds, who, later = waits.bounds, waits.who, waits.later
-    starts = list(plan.begins)
-    order = np.argsort(starts, kind="stable").tolist()
-    passes = _MOST_PASSES if any(len(each.route.hops) > 1 for each in plan.crossings) else 1
-    for _ in range(passes):
-        moved = 0.0
-        over = [math.nan] * len(waits.gatherings)
-        for i in order:
-            start = earliest[i]
-            for k in range(bounds[i], bounds[i + 1]):
-                if (before := who[k]) >= 0:
-                    soonest = starts[before] + later[k]
-                else:
-                    all_of = -1 - before
-                    if math.isnan(over[all_of]):
-                        those = waits.gatherings[all_of]
-                        over[all_of] = max(starts[j] + took for j, took in those)
-                    soonest = over[all_of] + later[k]
-                start = max(start, soonest)
-            moved = max(moved, starts[i] - start)
-            starts[i] = start
-        if moved <= slack:
+    found = plan.begins
+    order = np.argsort(found, kind="stable").tolist()
+    for _ in range(_MOST_PASSES):
+        found = _pass(waits, order, found, earliest)
+        if (found - waits.earliest(found, earliest)).max(initial=0.0) <= slack:
             break
-    return starts
+    return found
 
 
-def _cross(plan: Plan, starts: Sequence[float]) -> tuple[list[Transfer], list[float]]:
+def _pass(waits: _Waits, order: Sequence[int], begins: Floats, earliest: Floats) -> Floats:
+    """Start one after the other as early as it can after those that have moved before it."""
+    bounds, who, later = waits.bounds.tolist(), waits.who.tolist(), waits.later.tolist()
+    starts, least = begins.tolist(), earliest.tolist()
+    over = [math.nan] * len(waits.gatherings)
+    gatherings = [(those.tolist(), took.tolist()) for those, took in waits.gatherings]
+    for i in order:
+        start = least[i]
+        for k in range(bounds[i], bounds[i + 1]):
+            if (before := who[k]) >= 0:
+                soonest = starts[before] + later[k]
+            else:
+                all_of = -1 - before
+                if math.isnan(over[all_of]):
+                    those, took = gatherings[all_of]
+                    over[all_of] = max(map(add, map(starts.__getitem__, those), took))
+                soonest = over[all_of] + later[k]
+            start = max(start, soonest)
+        starts[i] = start
+    return np.array(starts)
+
+
+def _cross(problem: Problem, plan: Plan, starts: Floats) -> tuple[Transfers, Floats]:
     """Let all cross their links from their starts on; return transfers and arrivals in µs."""
-    transfers = []
-    arrivals = [0.0] * len(plan.sends)
-    for (route, places, send), start in zip(plan.crossings, starts, strict=True):
-        chunk, epoch, nbytes = send.chunk, send.epoch, route.nbytes
-        for hop in route.hops:
-            src, dst = hop.ends
-            begin = start + hop.offset
-            sent, end = begin + hop.busy, start + hop.end
-            transfers.append(Transfer(chunk, src, dst, begin, sent, end, nbytes, epoch))
-        for place, duration in zip(places, route.durations, strict=True):
-            arrivals[place] = start + duration
-    return transfers, arrivals
+    turns, hops = plan.turns, plan.turns.hops
+    start = starts[hops.owner]
+    begin = start + hops.offset
+    sent, end = begin + hops.busy, start + hops.end
+    transfers = transfers_of(problem, plan, start=begin, sent=sent, end=end)
+    return transfers, starts[turns.of[0]] + turns.of_sends("durations")
 
 
-def _last_needed(problem: Problem, sends: Sequence[Send], arrivals: Sequence[float]) -> float:
+def _last_needed(problem: Problem, plan: Plan, arrivals: Floats) -> float:
     """Return when the last send that brings something to its destination is there, in µs."""
-    ranks, chunks = problem.topology.ranks, problem.collective.chunks
-    wanted = [{ranks[rank] for rank in chunk.destinations} for chunk in chunks]
-    return max(
-        (
-            arrival
-            for send, arrival in zip(sends, arrivals, strict=True)
-            if send.dst in wanted[send.chunk]
-        ),
-        default=0.0,
-    )
+    topology, order, chunks = problem.topology, plan.order, problem.collective.chunks
+    into = [topology.rank.get(route[-1], len(topology.ranks)) for route in order.routes]
+    many = len(topology.ranks) + 1
+    wanted = [i * many + rank for i, chunk in enumerate(chunks) for rank in chunk.destinations]
+    brought = order.chunks * many + np.array(into, dtype=np.int64)[order.route_of]
+    return float(arrivals[np.isin(brought, wanted)].max(initial=0.0))

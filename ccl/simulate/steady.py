@@ -47,12 +47,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from ccl.columns import Slices, Transfers
 from ccl.plans import Flow, Forest, paths
 from ccl.problem import Problem
 from ccl.simulate.engine import Engine, Job
 from ccl.simulate.routes import SlowTimes
 from ccl.symmetry import Symmetry
-from ccl.timeline import Timeline, Transfer, sort_by_start
+from ccl.timeline import Timeline
 from ccl.topology import SharedLimit, Topology, binding_limits
 from ccl.tree_embedding import link_orbits, routes
 
@@ -387,18 +388,14 @@ def _timeline(
     after: Sequence[tuple[int, ...]],
     chunks: int,
 ) -> Timeline:
-    links = problem.topology.links
-    wanted = [frozenset(chunk.destinations) for chunk in problem.collective.chunks]
-    rank = [problem.topology.rank.get(link.dst, -1) for link in links]
-    makespan = 0.0
-    transfers = []
-    for (chunk, number), start, sent, nbytes in zip(
-        crossed, parts.start, parts.sent, parts.nbytes, strict=True
-    ):
-        link = links[number]
-        end = sent + link.alpha
-        transfers.append(Transfer(chunk, link.src, link.dst, start, sent, end, nbytes))
-        if end > makespan and rank[number] in wanted[chunk]:
-            makespan = end
-    placed, moved = sort_by_start(transfers, after)
-    return Timeline(placed, makespan, chunks, after=moved)
+    links, topology = problem.topology.links, problem.topology
+    chunk, link = (np.array(column, dtype=np.int64) for column in zip(*crossed, strict=True))
+    start, sent, nbytes = map(np.array, (parts.start, parts.sent, parts.nbytes))
+    end = sent + np.array([each.alpha for each in links])[link]
+    rank = [topology.rank.get(each.dst, -1) for each in links]
+    wanted = [frozenset(each.destinations) for each in problem.collective.chunks]
+    needed = [rank[i] in wanted[of] for of, i in zip(chunk.tolist(), link.tolist(), strict=True)]
+    ends, epoch = [each.ends for each in links], np.full(len(link), -1)
+    transfers = Transfers(ends, link, chunk, start, sent, end, nbytes, epoch)
+    placed, moved = transfers.by_start(Slices.of(after))
+    return Timeline(placed, float(end[needed].max(initial=0.0)), chunks, after=moved)

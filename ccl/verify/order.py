@@ -25,7 +25,6 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from operator import attrgetter
 from typing import NamedTuple
@@ -34,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ccl.collective import Chunk
+from ccl.columns import Order, Route
 from ccl.errors import ScheduleError
 from ccl.plans import Schedule, Send
 from ccl.problem import Problem
@@ -44,47 +44,6 @@ from ccl.topology import Link, Topology
 TOLERANCE = 1e-9
 """The only tolerance: of times as a share of the whole duration, of amounts as a share of a chunk
 and of loads as a share of a limit."""
-
-Route = tuple[str, ...]
-"""The devices of a path, both ends included."""
-
-
-class Order:
-    """Sends by epoch; of the millions that there may be, each path is stored once.
-
-    `sends` are in order, `routes` are the different paths, `route_of` is the number of each send's
-    path, `split` has the chunks of which parts are sent and `named` those of which sends name what
-    they carry.
-    """
-
-    def __init__(self, schedule: Schedule) -> None:
-        self.sends = sorted(schedule.sends, key=attrgetter("epoch"))
-        numbers: dict[tuple[str, tuple[str, ...], str], int] = {}
-        self.route_of = [
-            numbers.setdefault((send.src, send.via, send.dst), len(numbers)) for send in self.sends
-        ]
-        self.routes: Sequence[Route] = [(src, *via, dst) for src, via, dst in numbers]
-        self.split = {send.chunk for send in self.sends if send.fraction < 1}
-        self.named = {send.chunk for send in self.sends if send.terms is not None}
-
-    @cached_property
-    def epochs(self) -> NDArray[np.int64]:
-        """Of each send how many other epochs before its own have sends, shape (sends,)."""
-        numbers: dict[int, int] = {}
-        found = [numbers.setdefault(send.epoch, len(numbers)) for send in self.sends]
-        return np.array(found, dtype=np.int64)
-
-    @cached_property
-    def chunks(self) -> NDArray[np.int64]:
-        """Chunk of each send, shape (sends,)."""
-        return np.fromiter((send.chunk for send in self.sends), np.int64, len(self.sends))
-
-    @cached_property
-    def terms(self) -> NDArray[np.int64]:
-        """Of each send the number of its terms, the same for equal ones, shape (sends,)."""
-        numbers: dict[frozenset[int] | None, int] = {}
-        found = [numbers.setdefault(send.terms, len(numbers)) for send in self.sends]
-        return np.array(found, dtype=np.int64)
 
 
 def check_paths(problem: Problem, schedule: Schedule, order: Order) -> None:
@@ -98,7 +57,9 @@ def check_paths(problem: Problem, schedule: Schedule, order: Order) -> None:
     chunks = problem.collective.chunks
     wrong = [_broken_path(problem.topology, route) for route in order.routes]
     absent = {
-        number for number in {send.chunk for send in order.sends} if not 0 <= number < len(chunks)
+        number
+        for number in set(map(attrgetter("chunk"), order.sends))
+        if not 0 <= number < len(chunks)
     }
     whole = {
         number
@@ -107,7 +68,7 @@ def check_paths(problem: Problem, schedule: Schedule, order: Order) -> None:
     }
     if not absent and not whole and not any(wrong) and not order.named:
         return
-    for send, path in zip(order.sends, order.route_of, strict=True):
+    for send, path in zip(order.sends, order.route_of.tolist(), strict=True):
         broken = wrong[path]
         if send.chunk in absent:
             broken = send.src, f"there is no such chunk; they go from 0 to {len(chunks) - 1}"
@@ -188,7 +149,7 @@ def find_trees(problem: Problem, order: Order) -> dict[int, Tree]:
         for places in _alike(order, _roots(problem, turned, able), taken, same=not joins):
             if joins and order.named and not _disjoint([order.sends[i] for i in places]):
                 continue
-            members = tuple([order.route_of[place] for place in places])
+            members = tuple(order.route_of[list(places)].tolist())
             if members not in fits:
                 fits[members] = _branches([turned[path] for path in members], able)
             if fits[members]:

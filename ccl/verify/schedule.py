@@ -7,6 +7,7 @@ from collections import defaultdict
 
 import numpy as np
 
+from ccl.columns import Order
 from ccl.errors import ScheduleError
 from ccl.plans import Schedule, Send
 from ccl.problem import Problem
@@ -21,7 +22,7 @@ from ccl.verify.contents import (
     broken_rule,
     check_buffers,
 )
-from ccl.verify.order import Order, Tree, check_paths
+from ccl.verify.order import Tree, check_paths
 from ccl.verify.times import Clock, Timed
 
 _MOST_EPOCHS = 2.0**53
@@ -126,7 +127,7 @@ class _Replay:
     def run(self) -> ScheduleError | None:
         """Return the first error."""
         count = len(self._order.sends)
-        left = np.array(self._clock.starts) + self._clock.slack
+        left = self._clock.starts + self._clock.slack
         # What takes less than the slack is there when it has left.
         times = np.concatenate([np.maximum(self._clock.ends, left), left])
         numbers = np.tile(np.arange(count), 2)

@@ -22,16 +22,18 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
+from ccl.columns import Floats, Integers, Order
 from ccl.errors import ScheduleError
 from ccl.plans import Schedule, Send
 from ccl.problem import Problem, Window
 from ccl.topology import Link
-from ccl.verify.order import TOLERANCE, Order, Stay, find_trees, occupy_limited, occupy_unlimited
+from ccl.verify.order import TOLERANCE, Stay, find_trees, occupy_limited, occupy_unlimited
 
 
 class Windows:
@@ -212,59 +214,99 @@ class Clock:
         self.slack = TOLERANCE * schedule.duration
         self.overload: ScheduleError | None = None
         self.trees = find_trees(problem, order)
-        self.starts = [0.0] * len(order.sends)
-        self.ends = [0.0] * len(order.sends)
-        self._run()
-        self.sends: Sequence[Timed] = list(map(Timed, order.sends, self.starts, self.ends))
+        self._turns, self._kinds, self._crossings = self._laid_out()
+        self.starts, self.ends = self._run()
+
+    @cached_property
+    def sends(self) -> Sequence[Timed]:
+        """The sends with their times, in order."""
+        return list(map(Timed, self._order.sends, self.starts.tolist(), self.ends.tolist()))
+
+    def _laid_out(self) -> tuple[Integers, Integers, Sequence[_Crossing]]:
+        """Return the send in whose place each transmission is, and which crossing it is."""
+        order, chunks = self._order, self._problem.collective.chunks
+        sizes = np.array([chunk.size for chunk in chunks], dtype=np.float64)
+        amounts, amount = np.unique(sizes[order.chunks] * order.fractions, return_inverse=True)
+        # With windows the same path takes another time in another epoch.
+        constant = not self._problem.windows
+        epochs = np.zeros(len(order), dtype=np.int64) if constant else order.epochs
+        by_itself = np.ones(len(order), dtype=bool)
+        by_itself[list(self.trees)] = False
+        alone = np.flatnonzero(by_itself)
+        columns = np.stack([each[alone] for each in (order.route_of, amount, epochs)])
+        once, which = _distinct(columns)
+        crossings = [
+            self._laid((path,), float(amounts[nbytes]), epoch, joins=False)
+            for path, nbytes, epoch in once.T.tolist()
+        ]
+        kinds = np.zeros(len(order), dtype=np.int64)
+        kinds[alone] = which
+        known: dict[tuple[bool, tuple[int, ...], int, int], int] = {}
+        for tree in {tree.turn: tree for tree in self.trees.values()}.values():
+            place = tree.turn
+            paths = tuple(order.route_of[list(tree.places)].tolist())
+            key = tree.joins, paths, int(amount[place]), int(epochs[place])
+            if key not in known:
+                known[key] = len(crossings)
+                nbytes = float(amounts[key[2]])
+                crossings.append(self._laid(paths, nbytes, key[3], joins=tree.joins))
+            kinds[place] = known[key]
+            by_itself[place] = True
+        turns = np.flatnonzero(by_itself)
+        return turns, kinds[turns], crossings
 
     def _transmissions(self) -> Iterator[tuple[int, tuple[int, ...], _Crossing]]:
         """Yield, turn by turn, the epoch, the places of the sends that cross together, and how."""
-        sizes = [chunk.size for chunk in self._problem.collective.chunks]
-        in_tree = self.trees
-        alone: dict[tuple[int, float, int], _Crossing] = {}
-        together: dict[tuple[bool, tuple[int, ...], float, int], _Crossing] = {}
-        # With windows the same path takes another time in another epoch.
-        constant = not self._problem.windows
-        for i, (send, number) in enumerate(
-            zip(self._order.sends, self._order.route_of, strict=True)
-        ):
-            nbytes = sizes[send.chunk] * send.fraction
-            if i not in in_tree:
-                one = number, nbytes, 0 if constant else send.epoch
-                crossing = alone.get(one)
-                if crossing is None:
-                    crossing = self._laid((number,), nbytes, one[2], joins=False)
-                    alone[one] = crossing
-                yield send.epoch, (i,), crossing
-                continue
-            tree = in_tree[i]
-            if tree.turn == i:
-                numbers = tuple([self._order.route_of[place] for place in tree.places])
-                key = tree.joins, numbers, nbytes, 0 if constant else send.epoch
-                if key not in together:
-                    together[key] = self._laid(numbers, nbytes, key[3], joins=tree.joins)
-                yield send.epoch, tree.places, together[key]
+        for place, kind in zip(self._turns.tolist(), self._kinds.tolist(), strict=True):
+            yield self._order.sends[place].epoch, self._places(place), self._crossings[kind]
 
-    def _run(self) -> None:
-        """Give each send its times, and keep the first that its links cannot carry."""
+    def _places(self, turn: int) -> tuple[int, ...]:
+        """Return the sends of a transmission."""
+        return self.trees[turn].places if turn in self.trees else (turn,)
+
+    def _run(self) -> tuple[Floats, Floats]:
+        """Return when each send starts and is there; keep the first that its links cannot carry."""
         free = [0.0] * len(self._problem.topology.links)
-        tau = self._schedule.epoch_duration
-        for epoch, places, crossing in self._transmissions():
-            start = begin = epoch * tau
-            for hop in crossing.hops:
-                if (soonest := free[hop.link] - hop.offset) > start:
+        epochs = self._order.epochs[self._turns].astype(np.float64)
+        begins = epochs * self._schedule.epoch_duration
+        hops = [
+            [(hop.link, hop.offset, hop.offset + hop.busy) for hop in each.hops]
+            for each in self._crossings
+        ]
+        spare = [each.spare + self.slack for each in self._crossings]
+        began = begins.tolist()
+        for i, kind in enumerate(self._kinds.tolist()):
+            start = begin = began[i]
+            for link, offset, _ in hops[kind]:
+                if (soonest := free[link] - offset) > start:
                     start = soonest
-            if start > begin + crossing.spare + self.slack and self.overload is None:
-                self.overload = self._overloaded(places, crossing, free)
-            for hop in crossing.hops:
-                free[hop.link] = start + hop.offset + hop.busy
-            # Over limited links it leaves with its epoch, and may be as late as its last.
-            since = begin if crossing.limited else start
-            for place, lag, took, spread in zip(
-                places, crossing.lags, crossing.took, crossing.spread, strict=True
-            ):
-                self.starts[place] = since + lag
-                self.ends[place] = max(start + took, begin + spread)
+            if start > begin + spare[kind] and self.overload is None:
+                turn = int(self._turns[i])
+                self.overload = self._overloaded(self._places(turn), self._crossings[kind], free)
+            for link, _, until in hops[kind]:
+                free[link] = start + until
+            began[i] = start
+        return self._times(begins, np.array(began))
+
+    def _times(self, begins: Floats, began: Floats) -> tuple[Floats, Floats]:
+        """Return when sends start and are there, by when their epochs and transmissions begin."""
+        limited = np.array([each.limited for each in self._crossings], dtype=bool)[self._kinds]
+        lags, took, spread = (
+            np.array([getattr(each, name)[0] for each in self._crossings])[self._kinds]
+            for name in ("lags", "took", "spread")
+        )
+        # Over limited links it leaves with its epoch, and may be as late as its last.
+        since = np.where(limited, begins, began)
+        starts, ends = np.zeros(len(self._order)), np.zeros(len(self._order))
+        starts[self._turns] = since + lags
+        ends[self._turns] = np.maximum(began + took, begins + spread)
+        for i in np.flatnonzero(np.isin(self._turns, list(self.trees))).tolist():
+            crossing, places = self._crossings[self._kinds[i]], self._places(int(self._turns[i]))
+            starts[list(places)] = since[i] + np.array(crossing.lags)
+            ends[list(places)] = np.maximum(
+                began[i] + np.array(crossing.took), begins[i] + np.array(crossing.spread)
+            )
+        return starts, ends
 
     def _laid(self, paths: tuple[int, ...], nbytes: float, epoch: int, *, joins: bool) -> _Crossing:
         """Lay out a path, or several that part or join, for so many bytes and an epoch."""
@@ -373,6 +415,16 @@ class Clock:
                         nbytes=crossing.nbytes,
                     )
         return loads
+
+
+def _distinct(columns: Integers) -> tuple[Integers, Integers]:
+    """Return different columns of a table, and which of them each column is."""
+    order = np.lexsort(columns)
+    new = np.ones(columns.shape[1], dtype=bool)
+    new[1:] = (columns[:, order[1:]] != columns[:, order[:-1]]).any(axis=0)
+    which = np.empty(columns.shape[1], dtype=np.int64)
+    which[order] = np.cumsum(new) - 1
+    return columns[:, order[new]], which
 
 
 def _arrival(stay: Stay) -> float:

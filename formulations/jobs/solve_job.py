@@ -27,11 +27,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
-from itertools import chain, pairwise, starmap
-from operator import attrgetter
 from typing import Any
-
-import numpy as np
 
 from ccl.errors import CclError, LimitReached, SolveError
 from ccl.options import plain
@@ -39,14 +35,12 @@ from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.result import Result, Stop
 from ccl.serialization.topoloom import plan_to_json, problem_to_json
-from ccl.timeline import Timeline, Transfer
 from ccl.topology import no_collection
 from formulations.core.run import Progress, Run
 from formulations.jobs.child import Child, Watch, checked, error_in, patience
 
 _NAMES = tuple(each.name for each in fields(Result))
 _LARGE = ("plan", "timeline")
-_TRANSFER = tuple(each.name for each in fields(Transfer))
 
 
 class Sender:
@@ -71,8 +65,6 @@ class Sender:
                 del values[name]
         self._last = result
         with no_collection():
-            if "timeline" in values:
-                values["timeline"] = _columns(result.timeline)
             return base64.b64encode(pickle.dumps(values, pickle.HIGHEST_PROTOCOL)).decode("ascii")
 
     def _problem(self, problem: Problem) -> int | Problem:
@@ -98,8 +90,6 @@ class Receiver:
         """Return the result that a `Sender` has written."""
         with no_collection():
             values = pickle.loads(base64.b64decode(text))
-            if "timeline" in values:
-                values["timeline"] = _timeline(values["timeline"])
         if isinstance(values["problem"], int):
             values["problem"] = self._requested.cut_into(values["problem"])
         if self._last is None:
@@ -107,36 +97,6 @@ class Receiver:
         else:
             self._last = replace(self._last, **values)
         return self._last
-
-
-def _columns(timeline: Timeline) -> dict[str, Any]:
-    """Return a replay whose transfers are columns: a hundred thousand of them in little time."""
-    values = {each.name: getattr(timeline, each.name) for each in fields(Timeline)}
-    rows = list(map(attrgetter(*_TRANSFER), timeline.transfers))
-    values["transfers"] = [_column(each) for each in zip(*rows, strict=True)]
-    begins = np.cumsum([0, *map(len, timeline.after)])
-    values["after"] = begins, np.fromiter(chain.from_iterable(timeline.after), np.int64)
-    return values
-
-
-def _column(values: tuple[Any, ...]) -> Any:
-    """Return numbers as an array, names as they are."""
-    return values if isinstance(values[0], str) else np.array(values)
-
-
-def _timeline(values: dict[str, Any]) -> Timeline:
-    """Return the replay of `_columns`."""
-    columns = [
-        each.tolist() if isinstance(each, np.ndarray) else each for each in values["transfers"]
-    ]
-    begins, flat = (each.tolist() for each in values["after"])
-    return Timeline(
-        **{
-            **values,
-            "transfers": tuple(starmap(Transfer, zip(*columns, strict=True))),
-            "after": tuple(tuple(flat[low:high]) for low, high in pairwise(begins)),
-        }
-    )
 
 
 PROCESS = "the solver's process"

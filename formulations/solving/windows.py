@@ -21,7 +21,7 @@ from ccl.errors import ProblemError, ScheduleError, SolveError
 from ccl.plans import Schedule
 from ccl.problem import Problem, Window
 from ccl.result import Result, Stop, conclude
-from ccl.simulate.plan import plan_sends
+from ccl.simulate.transmissions import plan_sends
 from ccl.topology import Topology, binding_limits
 from ccl.verify import verify
 from formulations.bounds import initial_bounds
@@ -183,7 +183,7 @@ def _drawn_out(problem: Problem, schedule: Schedule) -> Iterator[Schedule]:
     tau = max(min(busy, default=math.inf) / PARTS, LEAST * schedule.epoch_duration)
     tau = min(tau, schedule.epoch_duration)
     begins = [0.0] * len(plan.sends)
-    for crossing, begin in zip(plan.crossings, plan.begins, strict=True):
+    for crossing, begin in zip(plan.crossings, plan.begins.tolist(), strict=True):
         late = max(crossing.route.lags) if crossing.route.joins else 0.0
         for place in crossing.sends:
             begins[place] = begin + late

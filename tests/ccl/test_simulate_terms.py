@@ -13,7 +13,8 @@ from ccl.collective import make_collective
 from ccl.errors import ScheduleError
 from ccl.plans import Schedule, Send, ranks_of
 from ccl.problem import Problem
-from ccl.simulate.plan import _Values, plan_sends
+from ccl.simulate.needs import _Values
+from ccl.simulate.transmissions import plan_sends
 from ccl.timeline import Reason, causes
 from ccl.topology import Link, SharedLimit, Topology, binding_limits, device, duplex
 from ccl.verify import verify

@@ -34,8 +34,9 @@ from ccl.errors import ProblemError
 from ccl.plans import Flow, Rate, Schedule, Send, paths
 from ccl.problem import Problem
 from ccl.result import Plan
-from ccl.simulate.plan import find_carried, plan_sends
+from ccl.simulate.needs import find_carried
 from ccl.simulate.routes import SAME_MOMENT
+from ccl.simulate.transmissions import plan_sends
 from ccl.topology import Topology, binding_limits
 from ccl.tree_embedding import Route, routes
 
@@ -211,7 +212,7 @@ def _of_schedule(problem: Problem, schedule: Schedule, most_pieces: int) -> Hops
     tau, slack = schedule.epoch_duration, SAME_MOMENT * schedule.duration
     in_parts = {send.chunk for send in plan.sends if send.fraction < 1}
     numbers = sorted({send.chunk for send in plan.sends} - in_parts)
-    rows = list(zip(plan.sends, plan.starts, plan.ends, strict=True))
+    rows = list(zip(plan.sends, plan.starts.tolist(), plan.ends.tolist(), strict=True))
     cut = Hops((), (), 1, moment=slack, rounded=False)
     if in_parts:
         parted = [(send, start) for send, start, _ in rows if send.chunk in in_parts]

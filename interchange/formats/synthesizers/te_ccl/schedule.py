@@ -22,7 +22,7 @@ from ccl.plans import Schedule, Send
 from ccl.problem import Problem
 from ccl.result import Plan
 from ccl.serialization.conditions import Document, document
-from ccl.simulate.plan import plan_sends
+from ccl.simulate.transmissions import plan_sends
 from ccl.topology import Topology, binding_limits
 from ccl.verify import verify
 from interchange.formats.format import (
@@ -107,7 +107,7 @@ class _Writer:
     def __init__(self, problem: Problem, schedule: Schedule) -> None:
         self.problem, self.tau = problem, schedule.epoch_duration
         planned = plan_sends(problem, schedule, binding_limits(problem.topology))
-        self.sends, self.ends = planned.sends, planned.ends
+        self.sends, self.ends = planned.sends, planned.ends.tolist()
         self.fluid = any(send.fraction < 1 for send in self.sends)
         self.number = problem.topology.index
         ranks = problem.topology.ranks

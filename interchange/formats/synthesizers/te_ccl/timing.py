@@ -19,7 +19,7 @@ from ccl.errors import FormatError
 from ccl.plans import Schedule, Send
 from ccl.problem import Problem
 from ccl.simulate import simulate
-from ccl.simulate.plan import plan_sends
+from ccl.simulate.transmissions import plan_sends
 from ccl.topology import binding_limits
 from interchange.formats.format import Report
 from interchange.formats.synthesizers.te_ccl.demand import Wanted
@@ -53,7 +53,7 @@ def on_grid(problem: Problem, sends: Sequence[Send], *, tau: float, epochs: int)
     """Return sends in their epochs; there are as many of these as the last needs, or `epochs`."""
     last = max((send.epoch for send in sends), default=0)
     drafted = Schedule(tuple(sends), tau, max(epochs, last + 1))
-    ends = plan_sends(problem, drafted, binding_limits(problem.topology)).ends
+    ends = plan_sends(problem, drafted, binding_limits(problem.topology)).ends.tolist()
     needed = math.ceil(max(ends, default=0.0) / tau * (1 - 1e-9))
     return replace(drafted, horizon=max(drafted.horizon, needed))
 
