@@ -12,13 +12,13 @@ waits until the others have tried everything.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from math import inf
 
 import numpy as np
 
-from ccl.errors import Infeasible
+from ccl.errors import Infeasible, ScheduleError
 from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.result import PROOF_TOLERANCE
@@ -100,6 +100,7 @@ class Limits:
     waiting: Waiting | None = field(default=None, init=False)
     since: float = field(default=-inf, init=False)
     rate: float = field(default=0.0, init=False)
+    unnamed: bool = field(default=True, init=False)
 
     @property
     def left(self) -> float:
@@ -130,11 +131,28 @@ class Limits:
         waiting, run, begin = self.waiting, self.run, clock()
         if waiting is None or (not now and begin - self.since < PATIENCE * self._expected):
             return
-        problem = run.problem.cut_into(waiting.cut.parts * len(run.problem.collective.chunks))
         run.met(waiting.cut.model.size)
-        run.offer(waiting.schedule(problem))
+        if not self._without_terms(waiting):
+            run.offer(waiting.schedule(run.problem))
         self.waiting, self.since = None, clock()
         self.rate = (self.since - begin) / waiting.work
+
+    def _without_terms(self, waiting: Waiting) -> bool:
+        """Offer a plan with nothing named where it has names; return whether it is as quick so.
+
+        Trees that are stars need no names: the sum of all may go to where a part of it came from.
+        Once they are needed, as where sums pass each other, they will be again.
+        """
+        if waiting.jobs.terms is None or not self.unnamed:
+            return False
+        bare = replace(waiting, jobs=replace(waiting.jobs, terms=None))
+        try:
+            self.run.offer(bare.schedule(self.run.problem), doubted=True)
+        except ScheduleError:
+            self.unnamed = False
+            return False
+        best = self.run.best
+        return best is not None and best.makespan <= waiting.time * (1 + 1e-9)
 
     @property
     def _expected(self) -> float:
@@ -157,9 +175,10 @@ class Waiting:
         """Sends, and pairs of which one waits for the other."""
         return len(self.jobs) + len(self.jobs.before)
 
-    def schedule(self, problem: Problem) -> Schedule:
-        """Return it as a schedule of a problem whose chunks are its pieces."""
-        return self.jobs.schedule(problem, self.paths, self.start, cut=self.cut.parts > 1)
+    def schedule(self, question: Problem) -> Schedule:
+        """Return it as a schedule of a question, whose chunks it cuts into its pieces."""
+        pieces = question.cut_into(self.cut.parts * len(question.collective.chunks))
+        return self.jobs.schedule(pieces, self.paths, self.start, cut=self.cut.parts > 1)
 
 
 @dataclass
