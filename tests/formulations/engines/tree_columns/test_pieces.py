@@ -44,9 +44,13 @@ def test_a_dgx_1_is_optimal_with_pieces_of_twelfths(kind, makespan):
     [("mi250", 64e3, 4.3), ("dgx-1v", 64e3, 3.1), ("dgx-a100:hosts=2", 1e6, 9.6)],
 )
 def test_where_latency_counts_all_reduce_takes_undirected_trees(cluster, size, most):
+    """Over each edge of the tree of a piece goes what is on either side of it, both ways."""
     result = solve(asked(cluster, "all-reduce", size), "pieces", time_limit=20)
     assert result.makespan < most
-    assert all(send.terms for send in result.plan.sends)
+    edges = {(send.chunk, send.src, send.dst) for send in result.plan.sends}
+    assert edges == {(chunk, dst, src) for chunk, src, dst in edges}
+    ranks = len(result.problem.topology.ranks)
+    assert len(edges) == 2 * (ranks - 1) * len(result.problem.collective.chunks)
 
 
 def test_where_few_gpus_are_at_the_network_roots_are_free():
