@@ -17,6 +17,8 @@ Colours that are equal do not mean that devices are interchangeable; colours tha
 they are not. They are used for finding candidates only.
 """
 
+from __future__ import annotations
+
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -302,6 +304,48 @@ class Symmetry:
     def orbits(self, images: np.ndarray) -> np.ndarray:
         """Return the smallest image of each: orbits have the same, shape of one element."""
         return np.asarray(images.min(axis=0))
+
+    def cosets(self, part: Symmetry) -> np.ndarray:
+        """Return the places of elements by cosets of a subgroup, shape (cosets, its order).
+
+        In a row is what each element of the subgroup makes of the first.
+        """
+        place = {each.tobytes(): number for number, each in enumerate(self.devices)}
+        rows: list[list[int]] = []
+        seen: set[int] = set()
+        for number, each in enumerate(self.devices):
+            if number not in seen:
+                rows.append([place[image.tobytes()] for image in part.devices[:, each]])
+                seen.update(rows[-1])
+        return np.array(rows)
+
+    def moving(self, links: np.ndarray) -> Symmetry:
+        """Return the largest subgroup found that leaves none of some links where it is.
+
+        But for the identity; and none of their images. It is put together of powers of generators.
+
+        Parameters
+        ----------
+        links
+            Their numbers.
+        """
+        every = np.unique(self.links[:, links])
+        stays = (self.links[:, every] == every).any(axis=1)
+        known = {each.tobytes(): number for number, each in enumerate(self.devices)}
+        chosen, generators, powers, base = [0], list[int](), list[int](), 1
+        for power in self.powers:
+            for step in _divisors(power)[:-1]:
+                wider = [base * turn + each for turn in range(0, power, step) for each in chosen]
+                ones = [*generators, base * step]
+                moved = {
+                    known[self.devices[i][self.devices[g]].tobytes()] for i in wider for g in ones
+                }
+                if not stays[wider[1:]].any() and moved == {*wider}:
+                    chosen, generators = wider, ones
+                    powers.append(power // step)
+                    break
+            base *= power
+        return Symmetry(self.topology, self.devices[chosen], tuple(powers))
 
     def chunks(self, collective: Collective) -> np.ndarray | None:
         """Return the image of each chunk under each element, shape (order, chunks), or None.

@@ -336,3 +336,45 @@ def test_a_cluster_of_one_gpu_has_only_the_identity():
     alone = Topology("one", one.devices[:1], ())
 
     assert symmetry_of(alone).order == 1
+
+
+# What leaves no link in its place
+
+
+@pytest.mark.parametrize(
+    ("spec", "order", "moving"),
+    [("dgx-1v", 4, 4), ("gb200-nvl72", 72, 72), ("fat-tree", 16, 4), ("dgx-h100:hosts=4", 32, 8)],
+)
+def test_the_part_that_moves_all_links(spec, order, moving):
+    """Of a fat-tree of 4 pods turning the pods does; inside a pod the links to the core stay."""
+    symmetry = symmetry_of(open_cluster(spec))
+    links = np.arange(symmetry.links.shape[1])
+
+    part = symmetry.moving(links)
+
+    assert (symmetry.order, part.order) == (order, moving)
+    judge(part)
+    assert not (part.links[1:] == links).any()
+
+
+def test_only_links_that_count_must_move():
+    """Turning the hosts leaves the links of rails to the spine; without them all 32 are left."""
+    topology = open_cluster("dgx-h100:hosts=4")
+    symmetry = symmetry_of(topology)
+    kinds = [topology.device(link.dst).kind for link in topology.links]
+    links = np.flatnonzero([kind == "gpu" for kind in kinds])
+
+    assert symmetry.moving(links).order == 32
+
+
+@pytest.mark.parametrize("spec", ["fat-tree", "torus", "dgx-h100:hosts=4", "ring:gpus=6"])
+def test_cosets_are_what_a_part_makes_of_an_element(spec):
+    symmetry = symmetry_of(open_cluster(spec))
+    part = symmetry.moving(np.arange(symmetry.links.shape[1]))
+
+    cosets = symmetry.cosets(part)
+
+    assert sorted(cosets.ravel().tolist()) == list(range(symmetry.order))
+    for row in cosets:
+        images = part.devices[:, symmetry.devices[row[0]]]
+        assert (images == symmetry.devices[row]).all()

@@ -39,7 +39,8 @@ allocating = njit(**_BARE)
 
 def kernel(function):
     """Return a function that calls `function` compiled, once all are, or else as it is written."""
-    compiled = njit(cache=True)(function)
+    # Without the lock other threads go on, such as those that hear of what other processes find.
+    compiled = njit(cache=True, nogil=True)(function)
     called: Any = None
     plain: Any = None
 

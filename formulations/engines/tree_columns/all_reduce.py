@@ -23,6 +23,7 @@ from math import inf
 import numpy as np
 
 from ccl.problem import Problem
+from ccl.symmetry import Symmetry
 from ccl.topology import Topology
 from formulations.core.preparing import clock
 from formulations.engines.list_scheduling.timed import transfers_of
@@ -49,7 +50,7 @@ from formulations.engines.tree_columns.patterns import (
     enriched,
     met,
 )
-from formulations.engines.tree_columns.pieces import Jobs, jobs_of, joined
+from formulations.engines.tree_columns.pieces import Jobs, images_apart, jobs_of, joined
 from formulations.engines.tree_columns.routes import Routes
 from formulations.engines.tree_columns.search import Search
 from formulations.engines.tree_columns.task import Task, task_of
@@ -134,7 +135,8 @@ class Whole:
             return np.asarray(pieces[:, None] * order + np.arange(order))
 
         nbytes = self._nbytes / (cut.parts * self._chunks // order)
-        return jobs_of(task, cut.model, many=cut.many, nbytes=nbytes, numbers=numbers)
+        group = images_apart(task.symmetry, cut.used)
+        return jobs_of(task, cut.model, many=cut.many, nbytes=nbytes, numbers=numbers, group=group)
 
 
 def rootless(
@@ -263,8 +265,9 @@ class AllReduce:
         if key in self._known:
             return self._known[key]
         routes, plans, jobs = Routes(self.problem.topology), [], []
+        group = self._moving(pair)
         for half, cut in zip(self.halves, pair, strict=True):
-            own = half.jobs(cut)
+            own = half.jobs(cut, group)
             best = own.best(cut.model.routes.transfers, goal=half.bound, over=self.limits.reached)
             plans.append(best)
             jobs.append(replace(own, route=routes.taken_from(cut.model.routes)[own.route]))
@@ -275,3 +278,10 @@ class AllReduce:
         plan = passes.improved(first, goal=goal, over=self.limits.reached)
         self._known[key] = self.limits.offer(both, pair[0], plan, routes=routes)
         return self._known[key]
+
+    def _moving(self, pair: Sequence[Cut]) -> Symmetry | None:
+        """Return the group whose images meet in neither half, where both have the same."""
+        one, two = (half.task.symmetry for half in self.halves)
+        if not np.array_equal(one.devices, two.devices):
+            return None
+        return images_apart(one, [each for cut in pair for each in cut.used])

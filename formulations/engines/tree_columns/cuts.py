@@ -22,6 +22,7 @@ from ccl.errors import Infeasible, ScheduleError
 from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.result import PROOF_TOLERANCE
+from ccl.symmetry import Symmetry
 from ccl.topology import Topology
 from formulations.core.preparing import clock, interpreting, ready
 from formulations.core.run import Run
@@ -36,8 +37,8 @@ from formulations.engines.tree_columns.heads_tails import (
     rounding,
 )
 from formulations.engines.tree_columns.patterns import Pattern, directed, enriched, priced
-from formulations.engines.tree_columns.pieces import Jobs, jobs_of
-from formulations.engines.tree_columns.routes import Paths, Routes
+from formulations.engines.tree_columns.pieces import Jobs, images_apart, jobs_of
+from formulations.engines.tree_columns.routes import Routes
 from formulations.engines.tree_columns.search import Search
 from formulations.engines.tree_columns.task import Task, task_of
 
@@ -121,7 +122,8 @@ class Limits:
         """Offer a plan to the run, unless there is a better one; return its µs."""
         time = float(plan[1].max())
         if not self.beaten(time):
-            self.waiting = Waiting(time, jobs, cut, plan[0], (routes or cut.model.routes).paths)
+            bare = jobs.terms is not None and self.unnamed
+            self.waiting = Waiting(time, jobs, cut, plan[0], routes or cut.model.routes, bare)
             close = 1 + max(self.run.gap or 0.0, PROOF_TOLERANCE)
             self.verify(now=self.run.merit is not None or time <= close * self.run.proof.makespan)
         return time
@@ -132,27 +134,30 @@ class Limits:
         if waiting is None or (not now and begin - self.since < PATIENCE * self._expected):
             return
         run.met(waiting.cut.model.size)
-        if not self._without_terms(waiting):
+        self.waiting = None
+        if waiting.bare:
+            self._without_terms(waiting)
+        else:
             run.offer(waiting.schedule(run.problem))
-        self.waiting, self.since = None, clock()
+        self.since = clock()
         self.rate = (self.since - begin) / waiting.work
+        if now:
+            self.verify(now=True)
 
-    def _without_terms(self, waiting: Waiting) -> bool:
-        """Offer a plan with nothing named where it has names; return whether it is as quick so.
+    def _without_terms(self, waiting: Waiting) -> None:
+        """Offer a plan that names terms without them; it waits if it is quicker with them.
 
         Trees that are stars need no names: the sum of all may go to where a part of it came from.
         Once they are needed, as where sums pass each other, they will be again.
         """
-        if waiting.jobs.terms is None or not self.unnamed:
-            return False
-        bare = replace(waiting, jobs=replace(waiting.jobs, terms=None))
+        named = replace(waiting, bare=False)
+        bare = replace(named, jobs=replace(waiting.jobs, terms=None))
         try:
             self.run.offer(bare.schedule(self.run.problem), doubted=True)
         except ScheduleError:
             self.unnamed = False
-            return False
-        best = self.run.best
-        return best is not None and best.makespan <= waiting.time * (1 + 1e-9)
+        if not self.beaten(waiting.time):
+            self.waiting = named
 
     @property
     def _expected(self) -> float:
@@ -162,23 +167,24 @@ class Limits:
 
 @dataclass(frozen=True)
 class Waiting:
-    """A plan that is not verified yet: its µs, and what it is made of."""
+    """A plan that is not verified yet: its µs, what it is made of, and whether names may go."""
 
     time: float
     jobs: Jobs
     cut: Cut
     start: np.ndarray
-    paths: Paths
+    routes: Routes
+    bare: bool
 
     @property
     def work(self) -> int:
         """Sends, and pairs of which one waits for the other."""
-        return len(self.jobs) + len(self.jobs.before)
+        return (len(self.jobs) + len(self.jobs.before)) * self.jobs.images
 
     def schedule(self, question: Problem) -> Schedule:
         """Return it as a schedule of a question, whose chunks it cuts into its pieces."""
         pieces = question.cut_into(self.cut.parts * len(question.collective.chunks))
-        return self.jobs.schedule(pieces, self.paths, self.start, cut=self.cut.parts > 1)
+        return self.jobs.schedule(pieces, self.routes, self.start, cut=self.cut.parts > 1)
 
 
 @dataclass
@@ -380,8 +386,8 @@ class Directed:
         nbytes = self.task.nbytes
         return modelled(self.task, self.patterns, nbytes=nbytes, pieces=pieces, limits=self.limits)
 
-    def jobs(self, cut: Cut) -> Jobs:
-        """Return the pieces of all roots."""
+    def jobs(self, cut: Cut, group: Symmetry | None = None) -> Jobs:
+        """Return the pieces of all roots, of which those that a group moves may be one."""
         parts = cut.parts
         ranks, of_root, demands = self.task.symmetry.ranks, self.of_root, self.task.demands
 
@@ -391,7 +397,9 @@ class Directed:
             return np.asarray(base[pieces // parts] * parts + (pieces % parts)[:, None])
 
         nbytes = self.task.nbytes / (self.per_root * parts)
-        return jobs_of(self.task, cut.model, many=cut.many, nbytes=nbytes, numbers=numbers)
+        return jobs_of(
+            self.task, cut.model, many=cut.many, nbytes=nbytes, numbers=numbers, group=group
+        )
 
     def first(self, counts: Sequence[int]) -> int:
         """Return the number of pieces to begin with."""
@@ -413,7 +421,10 @@ class Directed:
     def attempt(self, count: int, *, style: Style) -> float:
         """Offer a plan of about so many pieces per root; return its µs."""
         near = self.near(count, style=style)
-        return inf if near is None else self._plans.offered(near, self.jobs)
+        return inf if near is None else self._plans.offered(near, self._moved)
+
+    def _moved(self, cut: Cut) -> Jobs:
+        return self.jobs(cut, images_apart(self.task.symmetry, cut.used))
 
     def offer(self, counts: Sequence[int]) -> None:
         """Offer plans of about so many pieces per root."""
@@ -442,6 +453,11 @@ class Cut:
     parts: int
     many: np.ndarray
     excess: float
+
+    @property
+    def used(self) -> list[Pattern]:
+        """The patterns that have pieces."""
+        return [self.model.patterns[k] for k in np.flatnonzero(self.many).tolist()]
 
     @property
     def key(self) -> object:

@@ -10,18 +10,19 @@ it spreads them: the piece that is done first is the one that is needed first.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import astuple, dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ccl.plans import Schedule
 from ccl.problem import Problem
+from ccl.symmetry import Symmetry
 from formulations.engines.list_scheduling.reordering import Pass, Passes
 from formulations.engines.list_scheduling.timed import Transfers, in_epochs
 from formulations.engines.tree_columns.heads_tails import HeadsAndTails
 from formulations.engines.tree_columns.patterns import Pattern
-from formulations.engines.tree_columns.routes import Paths, Routes
+from formulations.engines.tree_columns.routes import Routes
 from formulations.engines.tree_columns.task import Task
 
 GOING_ON = 2
@@ -30,14 +31,16 @@ GOING_ON = 2
 
 @dataclass(frozen=True, eq=False)
 class Jobs:
-    """Crossings of all pieces; n of them.
+    """Crossings of pieces; n of them, each with its images under a group, m in all.
+
+    The group leaves no link in its place, so that images never meet: they cross at the same time.
 
     Parameters
     ----------
     route
         Number of the path of each, shape (n,).
     chunk
-        Number of the piece of each, shape (n,).
+        Number of the piece of each image, shape (n, m).
     nbytes
         Of each, shape (n,).
     before, after
@@ -48,6 +51,8 @@ class Jobs:
         Place of its piece among those of its tree, from 0 to 1, shape (n,).
     terms
         Ranks whose contributions each carries, or None where none is named.
+    group
+        The images, or None where each is only itself.
     """
 
     route: np.ndarray
@@ -58,6 +63,7 @@ class Jobs:
     tail: np.ndarray
     turn: np.ndarray
     terms: tuple[frozenset[int], ...] | None = None
+    group: Symmetry | None = None
 
     def __len__(self) -> int:
         return len(self.route)
@@ -72,8 +78,15 @@ class Jobs:
         """Whether none waits for each, shape (n,)."""
         return np.asarray(np.bincount(self.before, minlength=len(self)) == 0)
 
+    @property
+    def images(self) -> int:
+        """How many each stands for, itself included."""
+        return 1 if self.group is None else self.group.order
+
     def passes(self, transfers: Transfers) -> Passes:
-        """Return passes over them."""
+        """Return passes over them, on one link of each orbit."""
+        if self.group is not None:
+            transfers = replace(transfers, link=self.group.links.min(axis=0)[transfers.link])
         return Passes(transfers, self.route, self.nbytes, self.before, self.after)
 
     def best(self, transfers: Transfers, *, goal: float, over: Callable[[], bool]) -> Pass:
@@ -95,20 +108,60 @@ class Jobs:
         found = [passes.improved(each, goal=goal, over=over) for each in begun[:GOING_ON]]
         return min(found, key=_last)
 
-    def schedule(self, problem: Problem, paths: Paths, start: np.ndarray, *, cut: bool) -> Schedule:
+    def every(self, routes: Routes) -> Jobs:
+        """Return all images as crossings of their own, those of an image one after the other."""
+        if self.group is None:
+            return self
+        images, many = routes.images(self.group.links), self.images
+        ahead = len(self) * np.arange(many)[:, None]
+        terms = _moved(self.terms, self.group.ranks)
+        return Jobs(
+            route=images[:, self.route].ravel(),
+            chunk=self.chunk.T.reshape(-1, 1),
+            nbytes=np.tile(self.nbytes, many),
+            before=(self.before + ahead).ravel(),
+            after=(self.after + ahead).ravel(),
+            tail=np.tile(self.tail, many),
+            turn=np.tile(self.turn, many),
+            terms=tuple(terms) or None,
+        )
+
+    def schedule(
+        self, problem: Problem, routes: Routes, start: np.ndarray, *, cut: bool
+    ) -> Schedule:
         """Return the schedule in this order, of a problem whose chunks are these pieces.
 
         Unless they are those of the question it says into how many it cuts.
         """
-        timed, of = paths.sent(self.route, self.chunk, start, self.nbytes)
-        waits = paths.waits(self.route, self.before, self.after)
-        terms = None if self.terms is None else [self.terms[place] for place in of.tolist()]
+        every, begin = self.every(routes), np.tile(start, self.images)
+        paths = routes.paths
+        timed, of = paths.sent(every.route, every.chunk[:, 0], begin, every.nbytes)
+        waits = paths.waits(every.route, every.before, every.after)
+        terms = None if every.terms is None else [every.terms[place] for place in of.tolist()]
         plan = in_epochs(problem, paths.alone, timed, waits=waits, terms=terms)
         return replace(plan, chunks=len(problem.collective.chunks)) if cut else plan
 
 
 def _last(each: Pass) -> float:
     return float(each[1].max(initial=0.0))
+
+
+def images_apart(symmetry: Symmetry, patterns: Iterable[Pattern]) -> Symmetry | None:
+    """Return the part of a group under which images of patterns meet on no link, or None."""
+    if symmetry.order == 1:
+        return None
+    routes = {links for each in patterns for links in each.routes}
+    group = symmetry.moving(np.array(sorted({link for links in routes for link in links})))
+    if group.order == 1:
+        return None
+    orbit, first = group.links.min(axis=0), symmetry.cosets(group)[:, 0]
+    # A route that crosses a link and an image of it would meet its own image there.
+    for many in {len(links) for links in routes} - {1}:
+        crossed = np.array([links for links in routes if len(links) == many])
+        images = np.sort(orbit[symmetry.links[first][:, crossed]], axis=-1)
+        if (np.diff(images, axis=-1) == 0).any():
+            return None
+    return group
 
 
 def jobs_of(
@@ -118,15 +171,16 @@ def jobs_of(
     many: np.ndarray,
     nbytes: np.ndarray,
     numbers: Callable[[int, np.ndarray], np.ndarray],
+    group: Symmetry | None,
 ) -> Jobs:
-    """Copy the pieces of representatives to their images.
+    """Return the pieces of all roots, those of which others are images under the group.
 
     Parameters
     ----------
     task
-        With the group.
+        With the group of which representatives have images.
     model
-        With the pool, and where its paths have numbers; images get theirs.
+        With the pool, and where its paths have numbers.
     many
         Pieces of each pattern, shape (patterns,).
     nbytes
@@ -134,9 +188,13 @@ def jobs_of(
     numbers
         Says, of a demand, the pieces of a representative: the chunk of each image, which is shape
         (pieces, images).
+    group
+        What `images_apart` has found for the patterns.
     """
-    patterns, routes = model.patterns, model.routes
-    images = routes.images(task.symmetry.links if task.symmetry.order > 1 else None)
+    patterns, routes, whole = model.patterns, model.routes, task.symmetry
+    cosets = np.arange(whole.order)[:, None] if group is None else whole.cosets(group)
+    first = cosets[:, 0]
+    images = routes.images(whole.links[first] if len(first) > 1 else None)
     parts: list[tuple[np.ndarray, ...]] = []
     terms: list[frozenset[int]] = []
     done = 0
@@ -147,12 +205,13 @@ def jobs_of(
         pieces = np.repeat(own, many[own])[order].tolist()
         chunks = numbers(demand, np.arange(len(pieces)))
         for turn, k, row in zip(turns[order].tolist(), pieces, chunks, strict=True):
-            part = _copied(patterns[k], routes, images, chunks=row, nbytes=size)
+            part = _copied(patterns[k], routes, images, chunks=row[cosets], nbytes=size)
             parts.append((*part[:3], part[3] + done, part[4] + done, part[5], turn + 0 * part[5]))
-            terms += _moved(patterns[k], task.symmetry.ranks)
+            terms += _moved(patterns[k].terms, whole.ranks[first])
             done += len(part[0])
     route, chunk, sizes, before, after, tail, turn = map(np.concatenate, zip(*parts, strict=True))
-    return Jobs(route, chunk, sizes, before, after, tail, turn, tuple(terms) or None)
+    named = tuple(terms) or None
+    return Jobs(route, chunk, sizes, before, after, tail, turn, terms=named, group=group)
 
 
 def _copied(
@@ -165,7 +224,7 @@ def _copied(
     offset = len(own) * np.arange(order)[:, None]
     return (
         images[:, own].ravel(),
-        np.repeat(chunks, len(own)),
+        np.repeat(chunks, len(own), axis=0),
         np.full(len(own) * order, nbytes),
         (pattern.before + offset).ravel(),
         (pattern.after + offset).ravel(),
@@ -173,11 +232,11 @@ def _copied(
     )
 
 
-def _moved(pattern: Pattern, ranks: np.ndarray) -> list[frozenset[int]]:
-    """Return the terms of all images of a pattern, none where it has none."""
-    if pattern.terms is None:
+def _moved(terms: Sequence[frozenset[int]] | None, images: np.ndarray) -> list[frozenset[int]]:
+    """Return the images of terms, where there are any; those of ranks are shape (images, ranks)."""
+    if terms is None:
         return []
-    return [frozenset(image[list(each)].tolist()) for image in ranks for each in pattern.terms]
+    return [frozenset(image[list(each)].tolist()) for image in images for each in terms]
 
 
 def joined(one: Jobs, two: Jobs, plans: tuple[Pass, Pass], *, pieces: int) -> tuple[Jobs, Pass]:
@@ -192,31 +251,34 @@ def joined(one: Jobs, two: Jobs, plans: tuple[Pass, Pass], *, pieces: int) -> tu
     pieces
         Of a shard; they have numbers side by side.
     """
-    many = int(one.chunk.max()) + 1
+    many = int(max(one.chunk.max(), two.chunk.max())) + 1
     done, begun = np.zeros(many), np.full(many, np.inf)
-    np.maximum.at(done, one.chunk, plans[0][1])
-    np.minimum.at(begun, two.chunk, plans[1][0])
+    np.maximum.at(done, one.chunk, plans[0][1][:, None])
+    np.minimum.at(begun, two.chunk, plans[1][0][:, None])
     shard, sums = np.arange(many) // pieces, np.empty(many, dtype=np.int64)
     sums[np.lexsort((begun, shard))] = np.lexsort((done, shard))
     two = replace(two, chunk=sums[two.chunk])
     last, first = np.flatnonzero(one.last), np.flatnonzero(two.first)
     # Every last crossing of a sum is before every first one of what spreads it.
-    order = np.argsort(one.chunk[last], kind="stable")
-    begin, end = (
-        np.searchsorted(one.chunk[last][order], two.chunk[first], side=side)
-        for side in ("left", "right")
-    )
+    own, then = one.chunk[last, 0], two.chunk[first, 0]
+    order = np.argsort(own, kind="stable")
+    begin, end = (np.searchsorted(own[order], then, side=side) for side in ("left", "right"))
     after = np.repeat(first, end - begin) + len(one)
     offset = np.arange(len(after)) - np.repeat(np.cumsum(end - begin) - (end - begin), end - begin)
     before = last[order[np.repeat(begin, end - begin) + offset]]
-    pairs = zip(astuple(one)[:-1], astuple(two)[:-1], strict=True)
-    route, chunk, nbytes, _, _, tail, turn = (np.concatenate(each) for each in pairs)
+    pairs = zip(_columns(one), _columns(two), strict=True)
+    route, chunk, nbytes, tail, turn = map(np.concatenate, pairs)
     both = Jobs(
         *(route, chunk, nbytes),
         np.concatenate([one.before, two.before + len(one), before]),
         np.concatenate([one.after, two.after + len(one), after]),
         *(tail, turn),
+        group=one.group,
     )
     stop = _last(plans[0])
     starts, ends = (np.concatenate([plans[0][k], plans[1][k] + stop]) for k in range(2))
     return both, (starts, ends)
+
+
+def _columns(jobs: Jobs) -> tuple[np.ndarray, ...]:
+    return jobs.route, jobs.chunk, jobs.nbytes, jobs.tail, jobs.turn
