@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ccl.plans import Schedule, Send
 from ccl.timeline import Ends, Transfer
+from ccl.topology import Topology
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -57,6 +58,12 @@ class Order:
         """Number of each send's path, shape (sends,)."""
         numbers = map(self._numbers.__getitem__, map(_PATH, self.sends))
         return np.fromiter(numbers, np.int64, len(self))
+
+    def devices(self, topology: Topology) -> tuple[Integers, Integers]:
+        """Return the numbers of the devices that each send leaves and reaches, shape (sends,)."""
+        ends = [(topology.index[route[0]], topology.index[route[-1]]) for route in self.routes]
+        src, dst = np.array(ends, dtype=np.int64).reshape(-1, 2).T
+        return src[self.route_of], dst[self.route_of]
 
     @cached_property
     def epochs(self) -> Integers:

@@ -47,11 +47,7 @@ def find_needs(problem: Problem, schedule: Schedule, plan: Plan, named: Named) -
     """
     order, slack = plan.order, SAME_MOMENT * schedule.duration
     devices, chunks = problem.topology.devices, problem.collective.chunks
-    index = problem.topology.index
-    src, dst = (
-        np.array([index[route[end]] for route in order.routes], dtype=np.int64)[order.route_of]
-        for end in (0, -1)
-    )
+    src, dst = order.devices(problem.topology)
     # What came, by chunk and device and in order of arrival.
     came = np.lexsort((plan.ends, order.chunks * len(devices) + dst))
     where = (order.chunks * len(devices) + dst)[came]

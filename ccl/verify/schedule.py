@@ -22,6 +22,7 @@ from ccl.verify.contents import (
     broken_rule,
     check_buffers,
 )
+from ccl.verify.glance import settle
 from ccl.verify.order import Tree, check_paths
 from ccl.verify.times import Clock, Timed
 
@@ -84,6 +85,7 @@ class _Replay:
         self._clock = clock
         self._order = order
         self._devices = {each.name: each for each in problem.topology.devices}
+        self._settled = settle(problem, schedule.duration, order, clock)
         self._holdings = self._by_kind()
         # By chunk, device that cannot store, and epoch: what came for it and what leaves in it.
         self._came: defaultdict[tuple[int, str, int], list[Content]] = defaultdict(list)
@@ -104,7 +106,8 @@ class _Replay:
             kind = int(number in self._order.split)
             if chunk.reduced:
                 kind = 3 if number in self._order.named else 2
-            kinds[kind].append(number)
+            if not self._settled[number]:
+                kinds[kind].append(number)
             of_chunk.append(kind)
         holdings: tuple[Possession, ...] = (
             Whole(self._problem, kinds[0]),
@@ -126,19 +129,19 @@ class _Replay:
 
     def run(self) -> ScheduleError | None:
         """Return the first error."""
-        count = len(self._order.sends)
-        left = self._clock.starts + self._clock.slack
+        sends = np.flatnonzero(~self._settled[self._order.chunks])
+        left = self._clock.starts[sends] + self._clock.slack
         # What takes less than the slack is there when it has left.
-        times = np.concatenate([np.maximum(self._clock.ends, left), left])
-        numbers = np.tile(np.arange(count), 2)
+        times = np.concatenate([np.maximum(self._clock.ends[sends], left), left])
+        numbers, leaves = np.tile(sends, 2), np.repeat([False, True], len(sends))
         # At one moment what arrives comes before what leaves, each in the order of the schedule.
-        events = np.lexsort((numbers, np.arange(2 * count) >= count, times))
+        events = np.lexsort((numbers, leaves, times))
         try:
-            for event in events.tolist():
-                if event < count:
-                    self._arrive(event)
+            for place, goes in zip(numbers[events].tolist(), leaves[events].tolist(), strict=True):
+                if goes:
+                    self._leave(place)
                 else:
-                    self._leave(event - count)
+                    self._arrive(place)
         except ScheduleError as error:
             return error
         return self._incomplete()
@@ -233,8 +236,8 @@ class _Replay:
     def _incomplete(self) -> ScheduleError | None:
         """Return what a destination lacks at the end."""
         ranks = self._problem.topology.ranks
-        for number, chunk in enumerate(self._problem.collective.chunks):
-            for rank in chunk.destinations:
+        for number in np.flatnonzero(~self._settled).tolist():
+            for rank in self._problem.collective.chunks[number].destinations:
                 lacks = self._holdings[number].missing(number, rank)
                 if lacks is not None:
                     return ScheduleError(

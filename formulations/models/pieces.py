@@ -26,10 +26,11 @@ from typing import TYPE_CHECKING
 from ccl.options import option
 from ccl.problem import Problem
 from ccl.result import Result, Stop
+from ccl.symmetry import symmetry_of
 from formulations.core.preparing import clock
 from formulations.core.registry import Formulation
 from formulations.engines.reverse_time import adding, irreversible
-from formulations.engines.tree_columns import CROSSINGS
+from formulations.engines.tree_columns import CROSSINGS, MOST_SENDS
 
 if TYPE_CHECKING:
     from formulations.core.run import Run
@@ -62,8 +63,10 @@ def refuses(problem: Problem) -> str | None:
             return f"{each.name} stores and cannot copy, and trees here branch where data is stored"
     many = sum(len({*each.holders, *each.destinations}) - 1 for each in collective.chunks)
     many *= 2 if collective.kind == "all-reduce" else 1
-    if many > CROSSINGS:
-        return f"whole shards make {many:,} crossings of trees, and {CROSSINGS:,} are the most"
+    most = CROSSINGS if many <= CROSSINGS else CROSSINGS * symmetry_of(problem.topology).order
+    if many > min(most, MOST_SENDS):
+        most = min(most, MOST_SENDS)
+        return f"whole shards make {many:,} crossings of trees, and {most:,} are the most here"
     if len({each.size for each in collective.chunks}) > 1:
         return "its chunks have several sizes, and here all pieces of a shard are alike"
     return irreversible(problem)

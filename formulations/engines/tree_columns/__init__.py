@@ -1,4 +1,11 @@
 """Column generation with trees: the best rate of what spreads or adds up, with its trees."""
 
 CROSSINGS = 60_000
-"""Of links' paths by all pieces together: what makes more is not cut so finely, or not tried."""
+"""Of paths by all pieces whose images stand for themselves: what makes more is not cut so finely,
+or not tried."""
+
+SENDS = 1_100_000
+"""Crossings of all images together up to which shards are cut."""
+
+MOST_SENDS = 1_100_000
+"""The same where shards stay whole."""

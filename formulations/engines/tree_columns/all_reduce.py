@@ -104,11 +104,12 @@ class Whole:
         crossings = 2 * (ranks - 1) * base
         # A tree of a representative carries pieces of all ranks, so pieces are as many by rank.
         parts = max(1, count * ranks // base)
-        if not patterns or (parts > 1 and parts * crossings > most_crossings()):
+        most = most_crossings(order)
+        if not patterns or (parts > 1 and parts * crossings > most):
             return inf
         least = self.limits.run.proof.makespan
         weighted = self._plans.weighted(parts, self._weighted, least=least)
-        most = max(parts, most_crossings() // crossings)
+        most = max(parts, most // crossings)
         near = Near(*weighted, style, base // order, parts, most)
         return self._plans.offered(near, self._jobs)
 

@@ -28,7 +28,7 @@ from formulations.core.preparing import clock, interpreting, ready
 from formulations.core.run import Run
 from formulations.engines.list_scheduling.reordering import Pass
 from formulations.engines.list_scheduling.timed import let_through
-from formulations.engines.tree_columns import CROSSINGS
+from formulations.engines.tree_columns import CROSSINGS, SENDS
 from formulations.engines.tree_columns.heads_tails import (
     STYLES,
     HeadsAndTails,
@@ -244,9 +244,11 @@ def by_turns(kinds: Sequence[Kind], first: int, limits: Limits) -> None:
     limits.verify(now=True)
 
 
-def most_crossings() -> int:
-    """Return how many crossings there may be."""
-    return AS_WRITTEN if interpreting() and not ready() else CROSSINGS
+def most_crossings(order: int) -> int:
+    """Return how many crossings there may be with so many images of each, they included."""
+    if interpreting() and not ready():
+        return AS_WRITTEN
+    return max(CROSSINGS, min(SENDS, CROSSINGS * order))
 
 
 def modelled(
@@ -286,6 +288,9 @@ class Plans:
         cut = min(near.options(), key=lambda each: each.excess)
         if cut.key not in self._known:
             jobs, goal = jobs_of_cut(cut), limits.run.proof.makespan
+            if len(jobs) > CROSSINGS:
+                self._known[cut.key] = inf  # images of too few stand for others
+                return inf
             plan = jobs.best(cut.model.routes.transfers, goal=goal, over=limits.reached)
             self._known[cut.key] = limits.offer(jobs, cut, plan)
         return self._known[cut.key]
@@ -377,9 +382,8 @@ class Directed:
 
     def able(self, counts: Sequence[int]) -> list[int]:
         """Return the numbers of pieces that make no more crossings than there may be."""
-        return sorted(
-            {*(each for each in counts if each * self.crossings <= most_crossings()), counts[0]}
-        )
+        most = most_crossings(self.task.symmetry.order)
+        return sorted({*(each for each in counts if each * self.crossings <= most), counts[0]})
 
     def weighted(self, pieces: int) -> HeadsAndTails:
         """Return the linear program for so many pieces of each root."""
@@ -408,11 +412,11 @@ class Directed:
 
     def near(self, count: int, *, style: Style) -> Near | None:
         """Return weights for about so many pieces per root; None where there are too many."""
-        parts = max(1, count // self.per_root)
-        if parts > 1 and parts * self.per_root * self.crossings > most_crossings():
+        parts, most = max(1, count // self.per_root), most_crossings(self.task.symmetry.order)
+        if parts > 1 and parts * self.per_root * self.crossings > most:
             return None
         weighted = self._plans.weighted(parts, self._weighted, least=self.bound)
-        most = max(parts, most_crossings() // (self.per_root * self.crossings))
+        most = max(parts, most // (self.per_root * self.crossings))
         return Near(*weighted, style, self.per_root, parts, most)
 
     def _weighted(self, parts: int) -> HeadsAndTails:
