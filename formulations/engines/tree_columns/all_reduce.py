@@ -70,6 +70,9 @@ LATENT = 0.05
 RANDOM_WORK = 300_000
 """Paths that growing random trees looks at."""
 
+TERMS = 20_000_000
+"""Ranks named by all crossings together above which undirected trees are left to others."""
+
 PAIRS = 600
 """Pairs of an in-tree and an out-tree that are tried, chosen by chance where there are more."""
 
@@ -234,7 +237,10 @@ class AllReduce:
     def _ways(self) -> list[tuple[Attempt, Sequence[Style]]]:
         """Return what offers plans, each with styles in the order in which it takes them."""
         limits, seed, topology = self.limits, self.seed, self.problem.topology
-        made: list[Callable[[], Sequence[Directed]]] = [lambda: self.halves]
+        made: list[Callable[[], Sequence[Directed]]] = []
+        # Of the two crossings of an edge one names some ranks and one the others.
+        if len(topology.ranks) ** 2 * len(self.problem.collective.chunks) <= TERMS:
+            made.append(lambda: self.halves)
         if 1 < self.halves[0].task.symmetry.order <= len(topology.ranks) <= ALONE:
             made.append(partial(self._halved, symmetric=False))
         attempts: list[Attempt] = [

@@ -78,7 +78,9 @@ def test_a_number_of_pieces_is_kept():
     assert result.plan.chunks == 3 * 8
 
 
-@pytest.mark.parametrize(("cluster", "why"), [("dgx-h100:hosts=32", "130,560 crossings of trees")])
+@pytest.mark.parametrize(
+    ("cluster", "why"), [("dgx-h100:hosts=128", "2,095,104 crossings of trees")]
+)
 def test_what_it_refuses(cluster, why):
     assert why in formulation("pieces").why_not(asked(cluster, "all-reduce", 1e6))
 
