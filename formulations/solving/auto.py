@@ -259,9 +259,9 @@ class Search:
         if self.options.methods:
             names = [each.strip() for each in self.options.methods.split(",")]
             for name in names:
-                self._try(name, seconds=self._longest(name, 1 if name == names[-1] else 2))
-                if self._large and self.run.best is not None:
-                    return
+                # On the largest problems the first plan has to do, or one in pieces.
+                if not self._large or self.run.best is None or name == PIECES:
+                    self._try(name, seconds=self._longest(name, 1 if name == names[-1] else 2))
             return
         if self._pairs > MODEST or (self._pairs > SMALL and not ready()):
             self._trees_aside(self._trees_in_order)
@@ -372,7 +372,8 @@ class Search:
     @property
     def _trees_in_order(self) -> tuple[str, ...]:
         """What sends along trees, what promises most first."""
-        return (PIECES, *(each for each in TREES if each != PIECES)) if self._sums else TREES
+        first = self._sums and not self._large
+        return (PIECES, *(each for each in TREES if each != PIECES)) if first else TREES
 
     @property
     def _sums(self) -> bool:
