@@ -73,7 +73,7 @@ Source of the notion: Zhao et al., ForestColl, section 3.
 
 Fluid flows: how much of each chunk every link carries, without saying when.
 
-Flows taken apart into paths.
+Flows taken apart into paths; the sends of a schedule by epoch, as columns.
 """
 
 from __future__ import annotations
@@ -84,15 +84,23 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import total_ordering
+from functools import cached_property, total_ordering
 from itertools import pairwise
+from operator import attrgetter
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.symmetry import Symmetry
 from ccl.topology import Topology
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+Route = tuple[str, ...]
+"""The devices of a path, both ends included."""
 
 
 @total_ordering
@@ -522,3 +530,65 @@ def _taken(amounts: _Amounts, start: str, *, goal: str) -> Iterator[tuple[float,
         for src, dst in itertools.pairwise(path):
             amounts[src][dst] -= share
         yield share, path
+
+
+_PATH = attrgetter("src", "via", "dst")
+
+
+class Order:
+    """The sends of a schedule by epoch, as columns; each path is there once.
+
+    `sends` are in order, `routes` are the different paths, `split` has the chunks of which parts
+    are sent and `named` those of which sends name what they carry.
+    """
+
+    def __init__(self, schedule: Schedule) -> None:
+        self.sends: Sequence[Send] = sorted(schedule.sends, key=attrgetter("epoch"))
+        self._numbers: dict[tuple[str, tuple[str, ...], str], int] = {}
+        # In the order in which they come, so that it is the same each time.
+        for path in dict.fromkeys(map(_PATH, self.sends)):
+            self._numbers[path] = len(self._numbers)
+        self.routes: Sequence[Route] = [(src, *via, dst) for src, via, dst in self._numbers]
+        parts, terms = map(attrgetter("fraction"), self.sends), map(attrgetter("terms"), self.sends)
+        self.split = {each.chunk for each, part in zip(self.sends, parts, strict=True) if part < 1}
+        self.named = {
+            each.chunk for each, named in zip(self.sends, terms, strict=True) if named is not None
+        }
+
+    def __len__(self) -> int:
+        """Return the number of sends."""
+        return len(self.sends)
+
+    @cached_property
+    def route_of(self) -> Integers:
+        """Number of each send's path, shape (sends,)."""
+        numbers = map(self._numbers.__getitem__, map(_PATH, self.sends))
+        return np.fromiter(numbers, np.int64, len(self))
+
+    def devices(self, topology: Topology) -> tuple[Integers, Integers]:
+        """Return the numbers of the devices that each send leaves and reaches, shape (sends,)."""
+        ends = [(topology.index[route[0]], topology.index[route[-1]]) for route in self.routes]
+        src, dst = np.array(ends, dtype=np.int64).reshape(-1, 2).T
+        return src[self.route_of], dst[self.route_of]
+
+    @cached_property
+    def epochs(self) -> Integers:
+        """Epoch of each send, shape (sends,)."""
+        return np.fromiter(map(attrgetter("epoch"), self.sends), np.int64, len(self))
+
+    @cached_property
+    def chunks(self) -> Integers:
+        """Chunk of each send, shape (sends,)."""
+        return np.fromiter(map(attrgetter("chunk"), self.sends), np.int64, len(self))
+
+    @cached_property
+    def fractions(self) -> Floats:
+        """How much of its chunk each send carries, shape (sends,)."""
+        return np.fromiter(map(attrgetter("fraction"), self.sends), np.float64, len(self))
+
+    @cached_property
+    def terms(self) -> Integers:
+        """Of each send the number of its terms, the same for equal ones, shape (sends,)."""
+        numbers: dict[frozenset[int] | None, int] = {}
+        found = [numbers.setdefault(send.terms, len(numbers)) for send in self.sends]
+        return np.array(found, dtype=np.int64)

@@ -24,11 +24,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ccl.columns import Floats, Integers, Slices
-from ccl.plans import Schedule, Send, bits_of, choose_values, share_values
+from ccl.plans import Floats, Integers, Schedule, Send, bits_of, choose_values, share_values
 from ccl.problem import Problem
 from ccl.simulate.routes import SAME_MOMENT
 from ccl.simulate.transmissions import Plan
+from ccl.timeline import Slices
 from ccl.topology import Device
 
 _Moments = list[tuple[float, int]]

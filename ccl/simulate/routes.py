@@ -17,8 +17,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ccl.columns import Order, Route
-from ccl.plans import Schedule, Send
+from ccl.plans import Order, Route, Schedule, Send
 from ccl.problem import Problem, Window
 
 _Ends = tuple[str, str]

@@ -12,14 +12,13 @@ from operator import add, itemgetter
 
 import numpy as np
 
-from ccl.columns import Floats, Integers, Slices, Transfers
-from ccl.plans import Schedule, ranks_of
+from ccl.plans import Floats, Integers, Schedule, ranks_of
 from ccl.problem import Problem
 from ccl.simulate.engine import Engine, Job, Promises
 from ccl.simulate.needs import Named, find_carried, find_needs, find_sources
 from ccl.simulate.routes import SAME_MOMENT, SlowTimes, Spans
 from ccl.simulate.transmissions import Crossing, Plan, find_release_times, plan_sends, transfers_of
-from ccl.timeline import Terms, Timeline, Transfer
+from ccl.timeline import Slices, Terms, Timeline, Transfer, Transfers
 from ccl.topology import binding_limits
 
 

@@ -47,13 +47,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ccl.columns import Slices, Transfers
 from ccl.plans import Flow, Forest, paths
 from ccl.problem import Problem
 from ccl.simulate.engine import Engine, Job
 from ccl.simulate.routes import SlowTimes
 from ccl.symmetry import Symmetry
-from ccl.timeline import Timeline
+from ccl.timeline import Slices, Timeline, Transfers
 from ccl.topology import SharedLimit, Topology, binding_limits
 from ccl.tree_embedding import link_orbits, routes
 

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ccl.columns import Floats, Integers, Order, Slices, Transfers
-from ccl.plans import Schedule, Send
+from ccl.plans import Floats, Integers, Order, Schedule, Send
 from ccl.problem import Problem
 from ccl.simulate.routes import Held, LaidRoute, Routes, Spans, group_transmissions
+from ccl.timeline import Slices, Transfers
 from ccl.topology import SharedLimit
 
 

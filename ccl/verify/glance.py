@@ -23,7 +23,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from ccl.columns import Integers, Order
+from ccl.plans import Integers, Order
 from ccl.problem import Problem
 from ccl.topology import Topology
 from ccl.verify.times import Clock

@@ -33,9 +33,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ccl.collective import Chunk
-from ccl.columns import Order, Route
 from ccl.errors import ScheduleError
-from ccl.plans import Schedule, Send
+from ccl.plans import Order, Route, Schedule, Send
 from ccl.problem import Problem
 from ccl.text import enumerate_words
 from ccl.timeline import Timeline, Transfer

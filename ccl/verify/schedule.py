@@ -7,9 +7,8 @@ from collections import defaultdict
 
 import numpy as np
 
-from ccl.columns import Order
 from ccl.errors import ScheduleError
-from ccl.plans import Schedule, Send
+from ccl.plans import Order, Schedule, Send
 from ccl.problem import Problem
 from ccl.topology import Device
 from ccl.verify.contents import (

@@ -28,9 +28,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ccl.columns import Floats, Integers, Order
 from ccl.errors import ScheduleError
-from ccl.plans import Schedule, Send
+from ccl.plans import Floats, Integers, Order, Schedule, Send
 from ccl.problem import Problem, Window
 from ccl.topology import Link
 from ccl.verify.order import TOLERANCE, Stay, find_trees, occupy_limited, occupy_unlimited

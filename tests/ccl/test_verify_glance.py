@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from ccl.collective import all_gather, all_reduce, custom, reduce_scatter
-from ccl.columns import Order
 from ccl.errors import CclError, ScheduleError
-from ccl.plans import Schedule, Send
+from ccl.plans import Order, Schedule, Send
 from ccl.problem import Problem
 from ccl.topology import device
 from ccl.verify import schedule as by_send

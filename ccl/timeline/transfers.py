@@ -1,91 +1,122 @@
-"""Columns: the sends of a plan and the crossings of its replay as arrays.
+"""Timeline: where every byte is at every moment of a replayed plan.
 
-A plan of a thousand GPUs has a million sends. What is true of each of them is found for all at
-once, and an object for each is made only where somebody looks at it.
+A plan of a thousand GPUs has a million crossings of links. They are columns, and an object for each
+is made only where somebody looks at it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import chain, starmap
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import overload
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ccl.plans import Schedule, Send
-from ccl.timeline import Ends, Transfer
-from ccl.topology import Topology
+from ccl.plans import Floats, Integers
 
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
+Ends = tuple[str, str]
 
-Route = tuple[str, ...]
-"""The devices of a path, both ends included."""
+After = Sequence[tuple[int, ...]]
+"""For each transfer the places of those that brought what it carries."""
 
-_PATH = attrgetter("src", "via", "dst")
+Terms = tuple[frozenset[int] | None, ...]
+"""For each transfer the ranks whose contributions it carries, None where nothing says so."""
 
 
-class Order:
-    """The sends of a schedule by epoch; each path is there once.
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """One crossing of one link.
 
-    `sends` are in order, `routes` are the different paths, `split` has the chunks of which parts
-    are sent and `named` those of which sends name what they carry.
+    Parameters
+    ----------
+    chunk
+        Number of the chunk in the collective.
+    src, dst
+        Ends of the link.
+    start
+        µs at which the first byte enters the link.
+    sent
+        µs at which the last byte has entered it, so that the link is free again.
+    end
+        µs at which the last byte has arrived: ``sent`` plus the link's alpha.
+    nbytes
+        Bytes carried.
+    epoch
+        Epoch of the send that it comes from, or -1 where the plan has none.
     """
 
-    def __init__(self, schedule: Schedule) -> None:
-        self.sends: Sequence[Send] = sorted(schedule.sends, key=attrgetter("epoch"))
-        self._numbers: dict[tuple[str, tuple[str, ...], str], int] = {}
-        # In the order in which they come, so that it is the same each time.
-        for path in dict.fromkeys(map(_PATH, self.sends)):
-            self._numbers[path] = len(self._numbers)
-        self.routes: Sequence[Route] = [(src, *via, dst) for src, via, dst in self._numbers]
-        parts, terms = map(attrgetter("fraction"), self.sends), map(attrgetter("terms"), self.sends)
-        self.split = {each.chunk for each, part in zip(self.sends, parts, strict=True) if part < 1}
-        self.named = {
-            each.chunk for each, named in zip(self.sends, terms, strict=True) if named is not None
-        }
+    chunk: int
+    src: str
+    dst: str
+    start: float
+    sent: float
+    end: float
+    nbytes: float
+    epoch: int = -1
 
-    def __len__(self) -> int:
-        """Return the number of sends."""
-        return len(self.sends)
+
+@dataclass(frozen=True)
+class Timeline:
+    """Transfers sorted by start.
+
+    Parameters
+    ----------
+    transfers
+        Sorted by start.
+    makespan
+        µs until the last byte is where it is needed; what arrives later and is needed by
+        nobody does not count.
+    chunks
+        In how many equal parts each chunk was replayed: 1 for a schedule, more for forests and
+        flows, whose steady state is reached only with many.
+    images
+        How many trees each tree of a symmetric forest stands for; the transfers are those of the
+        trees themselves. Each stands for one at the same time on every link of its orbit; where
+        several images cross one link they are one transfer, of the bytes of all.
+    orbits
+        For each link one of its orbit, by ends: all of an orbit send at the same times. Empty
+        where every link stands for itself.
+    after
+        For each transfer the places of those that brought what it carries to its source: none for
+        what was there from the start, several where it waits for the parts of a sum or of a
+        chunk. Where it takes bytes on at once (`Send.via`), the crossings that they come from.
+        Empty for transfers that no replay has put together.
+    terms
+        What each transfer carries of a chunk of which sends name their terms (`ccl.plans.Send`),
+        None for one of other chunks. Empty where there is no such chunk.
+    """
+
+    transfers: Sequence[Transfer]
+    makespan: float
+    chunks: int = 1
+    images: int = 1
+    orbits: Mapping[Ends, Ends] = field(default_factory=dict)
+    after: After = field(default=(), repr=False)
+    terms: Terms = field(default=(), repr=False)
+
+    def place(self, src: str, dst: str) -> Ends:
+        """Return the ends of the link that stands for a link: of its own, without symmetry."""
+        return self.orbits.get((src, dst), (src, dst))
+
+    def by_link(self, transfers: Iterable[Transfer] | None = None) -> dict[Ends, list[Transfer]]:
+        """Return the transfers, or some of them, of each link that stands for others."""
+        found: dict[Ends, list[Transfer]] = {}
+        for each in self.transfers if transfers is None else transfers:
+            found.setdefault(self.place(each.src, each.dst), []).append(each)
+        return found
 
     @cached_property
-    def route_of(self) -> Integers:
-        """Number of each send's path, shape (sends,)."""
-        numbers = map(self._numbers.__getitem__, map(_PATH, self.sends))
-        return np.fromiter(numbers, np.int64, len(self))
-
-    def devices(self, topology: Topology) -> tuple[Integers, Integers]:
-        """Return the numbers of the devices that each send leaves and reaches, shape (sends,)."""
-        ends = [(topology.index[route[0]], topology.index[route[-1]]) for route in self.routes]
-        src, dst = np.array(ends, dtype=np.int64).reshape(-1, 2).T
-        return src[self.route_of], dst[self.route_of]
-
-    @cached_property
-    def epochs(self) -> Integers:
-        """Epoch of each send, shape (sends,)."""
-        return np.fromiter(map(attrgetter("epoch"), self.sends), np.int64, len(self))
-
-    @cached_property
-    def chunks(self) -> Integers:
-        """Chunk of each send, shape (sends,)."""
-        return np.fromiter(map(attrgetter("chunk"), self.sends), np.int64, len(self))
-
-    @cached_property
-    def fractions(self) -> Floats:
-        """How much of its chunk each send carries, shape (sends,)."""
-        return np.fromiter(map(attrgetter("fraction"), self.sends), np.float64, len(self))
-
-    @cached_property
-    def terms(self) -> Integers:
-        """Of each send the number of its terms, the same for equal ones, shape (sends,)."""
-        numbers: dict[frozenset[int] | None, int] = {}
-        found = [numbers.setdefault(send.terms, len(numbers)) for send in self.sends]
-        return np.array(found, dtype=np.int64)
+    def link_busy(self) -> dict[Ends, float]:
+        """µs during which each used link is sending, by ends."""
+        busy: dict[Ends, float] = {}
+        for ends, transfers in self.by_link().items():
+            busy[ends] = sum(each.sent - each.start for each in transfers)
+        if not self.orbits:
+            return busy
+        return {ends: busy[place] for ends, place in self.orbits.items() if place in busy}
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,4 @@
-"""Timeline: where every byte is at every moment of a replayed plan.
-
-Why each transfer of a replay started when it did, and which chain of them makes the makespan.
+"""Why each transfer of a replay started when it did, and which chain of them makes the makespan.
 
 A transfer starts at the moment at which the last of what it waits for is there:
 
@@ -15,125 +13,19 @@ A transfer starts at the moment at which the last of what it waits for is there:
   starts no earlier than its epoch.
 
 Of several that are there at the same moment an arrival counts first, then the link.
-
-Metrics of a replay: bandwidths as nccl-tests prints them, use of links, critical path.
 """
+
+from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
 from operator import itemgetter
 
-import numpy as np
-from numpy.typing import NDArray
-
-from ccl.collective import Collective
 from ccl.problem import Problem
+from ccl.timeline.transfers import Ends, Timeline, Transfer
 from ccl.topology import binding_limits
-
-Ends = tuple[str, str]
-
-After = Sequence[tuple[int, ...]]
-"""For each transfer the places of those that brought what it carries."""
-
-Terms = tuple[frozenset[int] | None, ...]
-"""For each transfer the ranks whose contributions it carries, None where nothing says so."""
-
-
-@dataclass(frozen=True, slots=True)
-class Transfer:
-    """One crossing of one link.
-
-    Parameters
-    ----------
-    chunk
-        Number of the chunk in the collective.
-    src, dst
-        Ends of the link.
-    start
-        µs at which the first byte enters the link.
-    sent
-        µs at which the last byte has entered it, so that the link is free again.
-    end
-        µs at which the last byte has arrived: ``sent`` plus the link's alpha.
-    nbytes
-        Bytes carried.
-    epoch
-        Epoch of the send that it comes from, or -1 where the plan has none.
-    """
-
-    chunk: int
-    src: str
-    dst: str
-    start: float
-    sent: float
-    end: float
-    nbytes: float
-    epoch: int = -1
-
-
-@dataclass(frozen=True)
-class Timeline:
-    """Transfers sorted by start.
-
-    Parameters
-    ----------
-    transfers
-        Sorted by start.
-    makespan
-        µs until the last byte is where it is needed; what arrives later and is needed by
-        nobody does not count.
-    chunks
-        In how many equal parts each chunk was replayed: 1 for a schedule, more for forests and
-        flows, whose steady state is reached only with many.
-    images
-        How many trees each tree of a symmetric forest stands for; the transfers are those of the
-        trees themselves. Each stands for one at the same time on every link of its orbit; where
-        several images cross one link they are one transfer, of the bytes of all.
-    orbits
-        For each link one of its orbit, by ends: all of an orbit send at the same times. Empty
-        where every link stands for itself.
-    after
-        For each transfer the places of those that brought what it carries to its source: none for
-        what was there from the start, several where it waits for the parts of a sum or of a
-        chunk. Where it takes bytes on at once (`Send.via`), the crossings that they come from.
-        Empty for transfers that no replay has put together.
-    terms
-        What each transfer carries of a chunk of which sends name their terms (`ccl.plans.Send`),
-        None for one of other chunks. Empty where there is no such chunk.
-    """
-
-    transfers: Sequence[Transfer]
-    makespan: float
-    chunks: int = 1
-    images: int = 1
-    orbits: Mapping[Ends, Ends] = field(default_factory=dict)
-    after: After = field(default=(), repr=False)
-    terms: Terms = field(default=(), repr=False)
-
-    def place(self, src: str, dst: str) -> Ends:
-        """Return the ends of the link that stands for a link: of its own, without symmetry."""
-        return self.orbits.get((src, dst), (src, dst))
-
-    def by_link(self, transfers: Iterable[Transfer] | None = None) -> dict[Ends, list[Transfer]]:
-        """Return the transfers, or some of them, of each link that stands for others."""
-        found: dict[Ends, list[Transfer]] = {}
-        for each in self.transfers if transfers is None else transfers:
-            found.setdefault(self.place(each.src, each.dst), []).append(each)
-        return found
-
-    @cached_property
-    def link_busy(self) -> dict[Ends, float]:
-        """µs during which each used link is sending, by ends."""
-        busy: dict[Ends, float] = {}
-        for ends, transfers in self.by_link().items():
-            busy[ends] = sum(each.sent - each.start for each in transfers)
-        if not self.orbits:
-            return busy
-        return {ends: busy[place] for ends, place in self.orbits.items() if place in busy}
-
 
 SAME_MOMENT = 1e-9
 """Times closer than this share of the makespan are one moment."""
@@ -414,103 +306,3 @@ def _reached(start: int, steps: Mapping[int, Iterable[int]]) -> list[int]:
                 found[each] = None
                 front.append(each)
     return list(found)
-
-
-_SAME_MOMENT = 1e-9
-"""Times closer than this share of the makespan are one moment."""
-
-
-def bus_factor(collective: Collective) -> float:
-    """Return busbw / algbw of a collective.
-
-    Reference: NVIDIA/nccl-tests, doc/PERFORMANCE.md and the GetBw functions in src/; a custom
-    demand, which it does not know, has the factor 1.
-    """
-    n = collective.ranks
-    if collective.kind == "all-reduce":
-        return 2 * (n - 1) / n
-    if collective.kind in ("custom", "broadcast", "reduce"):
-        return 1.0
-    return (n - 1) / n
-
-
-def algbw(collective: Collective, makespan: float) -> float:
-    """Return size over makespan in GB/s; `makespan` is in µs."""
-    return collective.size / makespan * 1e-3
-
-
-def busbw(collective: Collective, makespan: float) -> float:
-    """Return algbw times the bus factor in GB/s; `makespan` is in µs."""
-    return algbw(collective, makespan) * bus_factor(collective)
-
-
-def finish_times(problem: Problem, timeline: Timeline) -> dict[str, float]:
-    """Return the µs at which the last byte of each tenant is where it is needed.
-
-    By name in the order of the chunks; chunks without a tenant are together under the empty
-    name. The largest is the makespan.
-    """
-    ranks, chunks = problem.topology.ranks, problem.collective.chunks
-    wanted = [{ranks[rank] for rank in chunk.destinations} for chunk in chunks]
-    finish = {chunk.tenant: 0.0 for chunk in chunks}
-    for each in timeline.transfers:
-        if each.dst in wanted[each.chunk]:
-            tenant = chunks[each.chunk].tenant
-            finish[tenant] = max(finish[tenant], each.end)
-    return finish
-
-
-def link_utilisation(problem: Problem, timeline: Timeline) -> dict[tuple[str, str], float]:
-    """Return for every link the share of the makespan in which it carries at full bandwidth.
-
-    What crosses a link after the makespan, needed by nobody, counts all the same.
-    """
-    carried = {
-        place: sum(each.nbytes for each in transfers)
-        for place, transfers in timeline.by_link().items()
-    }
-    if not timeline.makespan:
-        return {link.ends: 0.0 for link in problem.topology.links}
-    return {
-        link.ends: carried.get(timeline.place(*link.ends), 0.0) * link.beta / timeline.makespan
-        for link in problem.topology.links
-    }
-
-
-def link_load(problem: Problem, timeline: Timeline, epoch_duration: float) -> NDArray[np.float64]:
-    """Return the share of each link's capacity that is used in each slot of time.
-
-    Parameters
-    ----------
-    problem
-        Whose links give the rows.
-    timeline
-        A replay; what a transfer carries counts as spread evenly from its start until it is sent.
-    epoch_duration
-        Length of a slot in µs.
-
-    Returns
-    -------
-    Array of shape (links, slots), from 0 to 1, with as many slots as the makespan needs.
-    """
-    slots = max(1, int(np.ceil(timeline.makespan / epoch_duration - _SAME_MOMENT)))
-    moments = np.arange(slots + 1) * epoch_duration
-    by_link = timeline.by_link()
-    rows = [by_link.get(timeline.place(*link.ends), []) for link in problem.topology.links]
-    load = np.zeros((len(rows), slots))
-    for i, (link, row) in enumerate(zip(problem.topology.links, rows, strict=True)):
-        if row:
-            # A link serves one transfer at a time, so what it has carried grows along a line.
-            times = np.array([(each.start, each.sent) for each in row]).ravel()
-            total = np.cumsum([each.nbytes for each in row])
-            carried = np.column_stack([total - [each.nbytes for each in row], total]).ravel()
-            load[i] = np.diff(np.interp(moments, times, carried)) * link.beta / epoch_duration
-    return load
-
-
-def critical_path(problem: Problem, timeline: Timeline) -> tuple[Transfer, ...]:
-    """Return a chain of transfers, each the cause of the next, that makes the makespan what it is.
-
-    `ccl.timeline` says how each one lets the next go.
-    """
-    return tuple([timeline.transfers[i] for i in trace_critical(problem, timeline)])
