@@ -23,6 +23,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ccl.errors import Infeasible
 from ccl.options import option
 from ccl.problem import Problem
 from ccl.result import Result, Stop
@@ -30,7 +31,7 @@ from ccl.symmetry import symmetry_of
 from formulations.core.preparing import clock
 from formulations.core.registry import Formulation
 from formulations.engines.reverse_time import adding, irreversible
-from formulations.engines.tree_columns import CROSSINGS, MOST_SENDS
+from formulations.engines.tree_columns import CROSSINGS, SENDS
 
 if TYPE_CHECKING:
     from formulations.core.run import Run
@@ -63,9 +64,10 @@ def refuses(problem: Problem) -> str | None:
             return f"{each.name} stores and cannot copy, and trees here branch where data is stored"
     many = sum(len({*each.holders, *each.destinations}) - 1 for each in collective.chunks)
     many *= 2 if collective.kind == "all-reduce" else 1
-    most = CROSSINGS if many <= CROSSINGS else CROSSINGS * symmetry_of(problem.topology).order
-    if many > min(most, MOST_SENDS):
-        most = min(most, MOST_SENDS)
+    most = SENDS if many > SENDS else CROSSINGS
+    if SENDS >= many > CROSSINGS:
+        most = min(SENDS, CROSSINGS * symmetry_of(problem.topology).order)
+    if many > most:
         return f"whole shards make {many:,} crossings of trees, and {most:,} are the most here"
     if len({each.size for each in collective.chunks}) > 1:
         return "its chunks have several sizes, and here all pieces of a shard are alike"
@@ -87,6 +89,11 @@ def run(run: Run, options: Options) -> Result:
         Directed(problem, limits).offer(counts)
     if run.enough:
         return run.finish(run.reached)
+    if run.best is None and not run.broken and not run.late:
+        raise Infeasible(
+            f"more than {CROSSINGS:,} crossings are left to put into order, since trees that look "
+            "alike meet on links; use list or orbit-trees"
+        )
     return run.finish(Stop.TIME_LIMIT if run.late else Stop.PASSES)
 
 

@@ -5,7 +5,4 @@ CROSSINGS = 60_000
 or not tried."""
 
 SENDS = 1_100_000
-"""Crossings of all images together up to which shards are cut."""
-
-MOST_SENDS = 1_100_000
-"""The same where shards stay whole."""
+"""Crossings of all images together above which it is likewise."""

@@ -141,7 +141,7 @@ class Limits:
             run.offer(waiting.schedule(run.problem))
         self.since = clock()
         self.rate = (self.since - begin) / waiting.work
-        if now:
+        if now and (run.best is None or not run.over()):
             self.verify(now=True)
 
     def _without_terms(self, waiting: Waiting) -> None:

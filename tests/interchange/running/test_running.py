@@ -90,10 +90,13 @@ def changed(program: Program, rank: int, change) -> Program:
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
-@pytest.mark.parametrize(("method", "options"), [("one-shot", {}), ("pieces", {"pieces": 2})])
-def test_sends_that_name_what_they_carry_run_as_well(transport, method, options):
+@pytest.mark.parametrize(
+    ("cluster", "method", "options"),
+    [("dgx-1v", "one-shot", {}), ("hypercube", "pieces", {"pieces": 2})],
+)
+def test_sends_that_name_what_they_carry_run_as_well(transport, cluster, method, options):
     """Vectors that are relayed, and sums over undirected trees."""
-    problem = Problem(open_cluster("dgx-1v"), make_collective("all-reduce", 8, 16e3))
+    problem = Problem(open_cluster(cluster), make_collective("all-reduce", 8, 16e3))
     plan = solve(problem, method, options=options, time_limit=1).plan
     assert any(send.terms for send in plan.sends)
     jobs = [
