@@ -1,40 +1,38 @@
-"""Chains of stages for an all-reduce: sums of ever larger groups, exchanged, added up, spread.
+"""Stages of an all-reduce: sums of ever larger groups, exchanged, added up at owners, or spread.
 
-A chain is a word of stages, and each but the last spreading has a partition of the ranks into
-groups, nested in one another and at the end one of everyone. At first every rank has the sum of a
-group of one. Who has the sum of a group are its holders.
+At first every rank has the sum of a group of one: its own part. Groups of each stage are made of
+those of the stage before. The devices that go on with the sum of a group are its holders.
 
-* h adds up, by trees, the sums of the groups within each larger group at one rank, its owner. The
-  pieces of the vector have different owners.
-* x lets the holders of the groups within each larger group exchange their sums: every one of them
-  gets all sums, from whichever holder is quickest, relayed where need be, and adds up itself.
-* s spreads the sum of all from its holders to everyone. Without it the last exchange does.
+* An exchange gives all holders of the groups within a larger group all their sums, each from the
+  device that is quickest to send it, relayed where need be. Holders add them up themselves.
+* Adding up brings the sums of the groups within a larger group along a tree to one of their
+  holders, its owner. Pieces of the vector take their owners by turns.
+* Spreading gives the sum of all to everyone.
 
-So x is latency α and the whole vector from each group to all others; h and s together are twice α
-and a share of the vector for each member. Words of x alone are one-shot and recursive doubling, h
-and s alone are reduce-scatter and all-gather.
-
-Each stage is a task of list scheduling (`formulations.engines.list_scheduling.multistart`) that
-goes on with the sums and the free links that those before leave. What all stages send then waits
-only for what it carries, and passes forwards and backwards put it into a better order
+Every stage is a task of list scheduling that goes on with the sums and the links that stages before
+leave; adding up is planned backwards in time. What all stages send waits only for what it carries,
+and names it (`ccl.plans.Send.terms`), and passes forwards and backwards put it into a better order
 (`formulations.engines.list_scheduling.reordering`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
+from ccl.errors import Infeasible
 from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.topology import Topology
+from formulations.engines.epoch_grid.arcs import no_path
 from formulations.engines.list_scheduling.multistart import Task, passes
 from formulations.engines.list_scheduling.reordering import Passes
 from formulations.engines.list_scheduling.timed import (
     TimedTransfers,
+    Transfers,
     backwards,
     ends,
     in_epochs,
@@ -45,264 +43,287 @@ from formulations.engines.list_scheduling.timed import (
 Group = frozenset[int]
 """Ranks."""
 
-Value = tuple[int, Group]
-"""The sum of a group, of one piece of the vector."""
-
 
 @dataclass(frozen=True)
 class Chain:
-    """Stages that a piece of the vector goes through.
+    """Stages of a piece of the vector.
 
     Parameters
     ----------
     word
-        Letters of the stages.
+        A letter for each stage: h adds up, x exchanges, s spreads. No h is behind an x, and only
+        the last letter is s; without one the last exchange is among everyone.
     levels
-        Groups after each stage but s, the last one of everyone.
+        The groups after each stage but s; in the last one is everyone.
     """
 
     word: str
     levels: tuple[tuple[Group, ...], ...]
 
 
-@dataclass
+class Held(NamedTuple):
+    """When a sum is at a device, in µs, and the numbers of the sends that have brought it."""
+
+    when: float
+    sends: tuple[int, ...]
+
+
+class Merged(NamedTuple):
+    """Groups of a piece that become one, and the devices that hold their sums."""
+
+    piece: int
+    group: Group
+    parts: list[Group]
+    members: list[int]
+
+
+class Sending(NamedTuple):
+    """A transfer of list scheduling: row of its task, number, ends as devices, and µs."""
+
+    row: int
+    transfer: int
+    src: int
+    dst: int
+    start: float
+    end: float
+
+
 class Network:
-    """A topology as searches want it, and the work that they may do.
+    """Transfers of a topology, there and backwards in time.
 
     Parameters
     ----------
     topology
-        Of the problem.
+        All its devices that store add up.
     most
         Passes of list scheduling for a stage.
     over
-        Whether time is up.
+        Whether time is up; the first pass of a stage is run in any case.
     """
 
-    topology: Topology
-    most: int
-    over: Callable[[], bool]
+    def __init__(self, topology: Topology, *, most: int, over: Callable[[], bool]) -> None:
+        self.topology, self.most, self.over = topology, most, over
+        self.transfers = transfers_of(topology)
+        self.back = reverse_transfers(transfers_of(topology.reversed()))
+        self.places = [topology.index[name] for name in topology.ranks]
 
-    def __post_init__(self) -> None:
-        self.transfers = transfers_of(self.topology)
-        self.back = reverse_transfers(transfers_of(self.topology.reversed()))
-        self.place = [self.topology.index[name] for name in self.topology.ranks]
-        self.rank = {place: rank for rank, place in enumerate(self.place)}
+    def searched(
+        self,
+        transfers: Transfers,
+        rows: tuple[np.ndarray, np.ndarray, np.ndarray],
+        *,
+        free: np.ndarray,
+    ) -> TimedTransfers:
+        """Return the best plan of list scheduling.
+
+        Parameters
+        ----------
+        transfers
+            There, or backwards.
+        rows
+            Bytes, times and wants as in `multistart.Task`.
+        free
+            From when on each link is free, in µs, shape (links,).
+
+        Raises
+        ------
+        Infeasible
+            If no path leads to a device.
+        """
+        nbytes, there, wants = rows
+        links, rank = np.arange(len(free)), np.ones(len(nbytes))
+        task = Task(transfers, nbytes, there, wants, free=free.copy(), resource=links, rank=rank)
+        found = None
+        for found, _ in passes(task, most=self.most, goal=0.0, over=self.over):
+            pass
+        if found is None:
+            raise Infeasible(no_path(self.topology.ranks[-1]))
+        return found
 
 
-class Sums:
-    """Sums on their way through the stages.
+class Stages:
+    """Sums on their way; what all stages send.
 
     Parameters
     ----------
     network
         Where they go.
     chains
-        What pieces go through by turns; their words are the same.
-    pieces, nbytes
-        Of the vector, and bytes of each.
+        What pieces go through, by turns; of all the same word.
+    sizes
+        Bytes of each piece, shape (pieces,).
     """
 
-    def __init__(
-        self, network: Network, chains: Sequence[Chain], *, pieces: int, nbytes: float
-    ) -> None:
-        self.network, self.chains, self.pieces, self.nbytes = network, chains, pieces, nbytes
-        self.transfer: list[int] = []
-        self.value: list[Value] = []
-        self.start: list[float] = []
-        self.waits: list[tuple[int, int]] = []
-        self.free = np.zeros(len(network.topology.links))
-        places = network.place
-        # When each sum is at a device, and which sends have brought its parts.
-        self.there: dict[Value, dict[int, tuple[float, tuple[int, ...]]]] = {
-            (piece, frozenset({rank})): {place: (0.0, ())}
-            for piece in range(pieces)
-            for rank, place in enumerate(places)
-        }
-        self.holders: dict[Value, list[int]] = {
-            value: list(times) for value, times in self.there.items()
-        }
-        self.owner = [piece // len(chains) for piece in range(pieces)]
-
-    def through(self) -> bool:
-        """Take all stages; return False where time is up before."""
-        word = self.chains[0].word
-        for turn, letter in enumerate(word):
-            if letter == "h":
-                done = self._added(turn)
-            else:
-                last = turn == len(self.chains[0].levels) - 1 and "s" not in word
-                done = self._spread(turn) if letter == "s" else self._exchanged(turn, last=last)
-            if not done:
-                return False
-        return True
-
-    def _groups(self, turn: int) -> Iterator[tuple[int, Group, list[Value]]]:
-        """Yield each piece and each group of a stage, with the sums that it is made of."""
-        for piece in range(self.pieces):
-            own = [value for value in self.holders if value[0] == piece]
-            for group in self.chains[piece % len(self.chains)].levels[turn]:
-                yield piece, group, [value for value in own if value[1] <= group]
-
-    def _exchanged(self, turn: int, *, last: bool) -> bool:
-        wanted: dict[Value, set[int]] = {}
-        made: list[tuple[Value, list[Value], list[int]]] = []
-        for piece, group, parts in self._groups(turn):
-            all_of = sorted({each for part in parts for each in self.holders[part]})
-            to = self.network.place if last else all_of
-            wanted |= {part: set(to) for part in parts}
-            made.append(((piece, group), parts, to))
-        if not self._sent(wanted):
-            return False
-        self.holders = {}
-        for value, parts, to in made:
-            self.holders[value] = to
-            for place in to:
-                came = [self.there[part][place] for part in parts]
-                self.there.setdefault(value, {})[place] = (
-                    max(when for when, _ in came),
-                    tuple(dict.fromkeys(each for _, brought in came for each in brought)),
-                )
-        return True
-
-    def _spread(self, _turn: int) -> bool:
-        return self._sent({value: set(self.network.place) for value in self.holders})
-
-    def _sent(self, wanted: dict[Value, set[int]]) -> bool:
-        """Send sums from holders to those who want them."""
-        values = [
-            value for value, to in wanted.items() if to - set(self.holders[value])
+    def __init__(self, network: Network, chains: Sequence[Chain], sizes: np.ndarray) -> None:
+        self._network, self._chains, self._sizes = network, chains, sizes
+        self._sent: list[tuple[int, int, float]] = []
+        self._terms: list[Group] = []
+        self._waits: list[tuple[int, int]] = []
+        self._free = np.zeros(len(network.topology.links))
+        self._turn = [piece // len(chains) for piece in range(len(sizes))]
+        alone = [frozenset({rank}) for rank in range(len(network.places))]
+        self._holders: list[dict[Group, list[int]]] = [
+            {group: [place] for group, place in zip(alone, network.places, strict=True)}
+            for _ in sizes
         ]
-        if not values:
-            return True
-        shape = len(values), len(self.network.topology.devices)
-        there, wants = np.full(shape, np.inf), np.zeros(shape, dtype=bool)
-        for row, value in enumerate(values):
-            for place in self.holders[value]:
-                there[row, place] = self.there[value][place][0]
-            wants[row, list(wanted[value] - set(self.holders[value]))] = True
-        found = self._searched(self.network.transfers, there, wants, self.free.copy())
-        if found is None:
-            return False
-        transfers = self.network.transfers
-        stop = ends(transfers, found, np.full(len(values), self.nbytes))
-        for turn in np.argsort(found.start, kind="stable").tolist():
-            value, number = values[found.chunk[turn]], int(found.transfer[turn])
-            src, dst = int(transfers.src[number]), int(transfers.dst[number])
-            job = self._job(number, value, float(found.start[turn]), self.there[value][src][1])
-            self.there[value][dst] = (float(stop[turn]), (job,))
-        return True
+        self._there = {
+            (piece, group): {place: Held(0.0, ())}
+            for piece, holders in enumerate(self._holders)
+            for group, (place,) in holders.items()
+        }
+        word = chains[0].word
+        for stage, letter in enumerate(word):
+            if letter == "h":
+                self._add_up(self._merged(stage))
+            elif letter == "x":
+                self._exchange(self._merged(stage), everyone=stage == len(word) - 1)
+            else:
+                self._send({(piece, *each): network.places for piece, each in enumerate(self._holders)})
 
-    def _added(self, turn: int) -> bool:
-        """Add up sums at owners: backwards, owners spread to those who have the sums."""
-        made = [each for each in self._groups(turn) if each[2]]
-        shape = len(made), len(self.network.topology.devices)
-        there, wants = np.full(shape, np.inf), np.zeros(shape, dtype=bool)
-        owners = []
-        for row, (piece, _, parts) in enumerate(made):
-            members = [self.holders[part][0] for part in parts]
-            owners.append(members[self.owner[piece] % len(members)])
-            there[row, owners[-1]] = 0.0
-            wants[row, members] = True
-            wants[row, owners[-1]] = False
-        begun = max((self.start[-1:]), default=0.0)
-        network = self.network
-        found = self._searched(network.back, there, wants, np.zeros(len(self.free)))
-        if found is None:
-            return False
-        begun = self._last()
-        turned, _ = backwards(
-            network.transfers, network.back, found, np.full(len(made), self.nbytes)
-        )
-        self._laid(turned, made, begun)
-        sides = len(made[0][2])
-        self.owner = [each // sides for each in self.owner]
-        self.holders = {}
-        for (piece, group, parts), owner in zip(made, owners, strict=True):
-            value = (piece, group)
-            self.holders[value] = [owner]
-            if len(parts) > 1:
-                self.there[value] = {owner: self._here[value, owner]}
-        return True
+    def __len__(self) -> int:
+        return len(self._sent)
 
-    def _last(self) -> float:
-        return max((when for each in self.there.values() for when, _ in each.values()), default=0.0)
-
-    def _laid(
-        self, turned: TimedTransfers, made: list[tuple[int, Group, list[Value]]], begun: float
-    ) -> None:
-        transfers = self.network.transfers
-        has: dict[tuple[Value, int], tuple[float, tuple[int, ...]]] = {}
-        terms: dict[tuple[Value, int], Group] = {}
-        for piece, group, parts in made:
-            for part in parts:
-                place = self.holders[part][0]
-                has[(piece, group), place] = self.there[part][place]
-                terms[(piece, group), place] = part[1]
-        stop = ends(transfers, turned, np.full(len(made), self.nbytes))
-        for turn in np.argsort(turned.start, kind="stable").tolist():
-            piece, group, _ = made[turned.chunk[turn]]
-            value, number = (piece, group), int(turned.transfer[turn])
-            src, dst = int(transfers.src[number]), int(transfers.dst[number])
-            carried = terms[value, src]
-            job = self._job(
-                number, (piece, carried), float(turned.start[turn]) + begun, has[value, src][1]
-            )
-            when, brought = has.get((value, dst), (0.0, ()))
-            has[value, dst] = max(when, float(stop[turn]) + begun), (*brought, job)
-            terms[value, dst] = terms.get((value, dst), frozenset()) | carried
-        self._here = has
-
-    def _searched(
-        self, transfers: object, there: np.ndarray, wants: np.ndarray, free: np.ndarray
-    ) -> TimedTransfers | None:
-        links = len(free)
-        task = Task(
-            transfers=transfers,
-            nbytes=np.full(len(there), self.nbytes),
-            there=there,
-            wants=wants,
-            free=free,
-            resource=np.arange(links),
-            rank=np.ones(len(there)),
-        )
-        found = None
-        for plan, _ in passes(
-            task, most=self.network.most, goal=0.0, over=self.network.over, steps=4e6
-        ):
-            found = plan
+    def _merged(self, stage: int) -> list[Merged]:
+        """Return which groups become one, and begin with no holders of theirs."""
+        found = []
+        for piece, holders in enumerate(self._holders):
+            for group in self._chains[piece % len(self._chains)].levels[stage]:
+                parts = [part for part in holders if part <= group]
+                members = dict.fromkeys(place for part in parts for place in holders[part])
+                found.append(Merged(piece, group, parts, list(members)))
+        self._holders = [{} for _ in self._holders]
         return found
 
-    def _job(self, transfer: int, value: Value, start: float, after: Sequence[int]) -> int:
-        number = len(self.transfer)
-        self.transfer.append(transfer)
-        self.value.append(value)
-        self.start.append(start)
-        self.waits += [(each, number) for each in after]
-        transfers = self.network.transfers
-        for place in range(transfers.first[transfer], transfers.first[transfer + 1]):
-            gone = start + transfers.lead[place] + self.nbytes * (transfers.drag[place] + transfers.beta[place])
-            link = transfers.link[place]
-            self.free[link] = max(self.free[link], gone)
+    def _exchange(self, merged: Iterable[Merged], *, everyone: bool) -> None:
+        """Let members have all sums of the parts; or everyone."""
+        to = [(each, self._network.places if everyone else each.members) for each in merged]
+        self._send({(each.piece, part): goal for each, goal in to for part in each.parts})
+        for (piece, group, parts, _), goal in to:
+            self._holders[piece][group] = goal
+            self._there[piece, group] = {
+                place: _united(self._there[piece, part][place] for part in parts) for place in goal
+            }
+
+    def _send(self, wanted: dict[tuple[int, Group], list[int]]) -> None:
+        """Send sums from where they are to where they are wanted."""
+        network, values = self._network, list(wanted)
+        shape = len(values), len(network.topology.devices)
+        there, wants = np.full(shape, np.inf), np.zeros(shape, dtype=bool)
+        for row, value in enumerate(values):
+            known = self._there[value]
+            wants[row, wanted[value]] = True
+            wants[row, list(known)] = False
+            there[row, list(known)] = [held.when for held in known.values()]
+        if not wants.any():
+            return
+        nbytes = self._sizes[[piece for piece, _ in values]]
+        plan = network.searched(network.transfers, (nbytes, there, wants), free=self._free)
+        for each in _sendings(network.transfers, plan, nbytes):
+            value = values[each.row]
+            sent = self._noted(each, *value, after=self._there[value][each.src].sends)
+            self._there[value][each.dst] = Held(each.end, (sent,))
+
+    def _add_up(self, merged: list[Merged]) -> None:
+        """Bring sums to owners: backwards in time, owners send to all members."""
+        network, begin = self._network, self._last
+        shape = len(merged), len(network.topology.devices)
+        there, wants = np.full(shape, np.inf), np.zeros(shape, dtype=bool)
+        owners = [each.members[self._turn[each.piece] % len(each.members)] for each in merged]
+        carried: dict[tuple[int, int], tuple[Held, Group]] = {}
+        for row, (each, owner) in enumerate(zip(merged, owners, strict=True)):
+            wants[row, each.members] = True
+            wants[row, owner], there[row, owner] = False, 0.0
+            for place, part in zip(each.members, each.parts, strict=True):
+                carried[row, place] = self._there[each.piece, part][place], part
+        nbytes = self._sizes[[each.piece for each in merged]]
+        plan = network.searched(network.back, (nbytes, there, wants), free=0 * self._free)
+        plan, _ = backwards(network.transfers, network.back, plan, nbytes)
+        for each in _sendings(network.transfers, plan, nbytes, begin=begin):
+            held, terms = carried[each.row, each.src]
+            sent = self._noted(each, merged[each.row].piece, terms, after=held.sends)
+            here, own = carried.get((each.row, each.dst), (Held(0.0, ()), frozenset()))
+            united = _united([here, Held(each.end, (sent,))])
+            carried[each.row, each.dst] = united, own | terms
+        for row, (each, owner) in enumerate(zip(merged, owners, strict=True)):
+            self._holders[each.piece][each.group] = [owner]
+            self._there[each.piece, each.group] = {owner: carried[row, owner][0]}
+        sides = len(merged[0].members)
+        self._turn = [turn // sides for turn in self._turn]
+
+    @property
+    def _last(self) -> float:
+        """When all that has been sent is there, in µs."""
+        return max(held.when for places in self._there.values() for held in places.values())
+
+    def _noted(self, each: Sending, piece: int, terms: Group, *, after: Iterable[int]) -> int:
+        """Note what is sent and for what it waits, and that links are not free; return its number."""
+        number, transfers = len(self._sent), self._network.transfers
+        self._sent.append((each.transfer, piece, each.start))
+        self._terms.append(terms)
+        self._waits += [(before, number) for before in after]
+        span = slice(*transfers.first[each.transfer : each.transfer + 2])
+        link, held = transfers.link[span], transfers.drag[span] + transfers.beta[span]
+        gone = each.start + transfers.lead[span] + self._sizes[piece] * held
+        self._free[link] = np.maximum(self._free[link], gone)
         return number
 
-    def schedule(self, problem: Problem, *, goal: float) -> tuple[float, Callable[[], Schedule]]:
-        """Return µs of all stages in the best order, and what makes the schedule of it."""
-        transfers, transfer = self.network.transfers, np.array(self.transfer)
-        before, after = np.array(self.waits, dtype=np.int64).reshape(-1, 2).T
-        nbytes = np.full(len(transfer), self.nbytes)
-        chunk = np.array([piece for piece, _ in self.value])
-        first = np.array(self.start), np.array(self.start) + (
-            transfers.latency[transfer] + nbytes * transfers.slowest[transfer]
-        )
-        found = Passes(transfers, transfer, nbytes, before, after)
-        start, stop = found.improved(first, goal=goal, over=self.network.over)
+    def ordered(self, *, goal: float) -> Ordered:
+        """Return what is sent in the best order that passes find; `goal` is a bound in µs."""
+        transfers = self._network.transfers
+        transfer, chunk, start = map(np.array, zip(*self._sent, strict=True))
+        before, after = np.array(self._waits, dtype=np.int64).reshape(-1, 2).T
+        nbytes = self._sizes[chunk]
         timed = TimedTransfers(transfer, chunk, start, np.arange(len(transfer)))
-        return float(stop.max()), partial(
-            in_epochs,
-            problem.cut_into(self.pieces),
-            transfers,
-            timed,
-            waits=(before, after),
-            terms=[terms for _, terms in self.value],
-        )
+        found = Passes(transfers, transfer, nbytes, before, after)
+        first = start, ends(transfers, timed, self._sizes)
+        start, stop = found.improved(first, goal=goal, over=self._network.over)
+        timed = TimedTransfers(transfer, chunk, start, timed.group)
+        return Ordered(float(stop.max()), transfers, timed, (before, after), self._terms)
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """What stages send, in an order.
+
+    Parameters
+    ----------
+    makespan
+        µs.
+    transfers, timed
+        What is sent when.
+    waits
+        Pairs of places in `timed` of which the second waits for the first.
+    terms
+        Ranks whose parts each carries.
+    """
+
+    makespan: float
+    transfers: Transfers
+    timed: TimedTransfers
+    waits: tuple[np.ndarray, np.ndarray]
+    terms: Sequence[Group]
+
+    def schedule(self, problem: Problem) -> Schedule:
+        """Return the schedule; the chunks of the problem are the pieces."""
+        return in_epochs(problem, self.transfers, self.timed, waits=self.waits, terms=self.terms)
+
+
+def _united(parts: Iterable[Held]) -> Held:
+    """Return when all parts of a sum are there, and what has brought them."""
+    every = list(parts)
+    sends = dict.fromkeys(number for held in every for number in held.sends)
+    return Held(max(held.when for held in every), tuple(sends))
+
+
+def _sendings(
+    transfers: Transfers, plan: TimedTransfers, nbytes: np.ndarray, *, begin: float = 0.0
+) -> Iterator[Sending]:
+    """Yield what a plan sends, in the order of its starts, so much later in µs."""
+    order = np.argsort(plan.start, kind="stable")
+    stop, transfer = ends(transfers, plan, nbytes)[order] + begin, plan.transfer[order]
+    columns = (
+        plan.chunk[order],
+        *(transfer, transfers.src[transfer], transfers.dst[transfer]),
+        *(plan.start[order] + begin, stop),
+    )
+    yield from map(Sending._make, zip(*(each.tolist() for each in columns), strict=True))
