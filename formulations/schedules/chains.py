@@ -13,15 +13,15 @@ everyone at once, which saves a step of latency. Few letters are for small sizes
 large ones. (Thakur, Rabenseifner, Gropp, IJHPCA 2005, have such words for hypercubes.)
 
 Vectors are cut into pieces, which follow one another. Where stages are along the dimensions of a
-grid, pieces take the dimensions by turns, each beginning with another one: then all links of a torus
-or a hypercube are in use in all stages.
+grid, pieces take the dimensions by turns, each beginning with another one: then all links of a
+torus or a hypercube are in use in all stages.
 
 Decisions: the ranks make a grid, host by host or, where they can be so arranged, such that the rows
-of all dimensions are joined. All words over all grids of up to four dimensions are tried with the
-fewest pieces, the best of them with their dimensions in all orders, and then with twice as many
-pieces again and again, as long as it gains. Sums take any path: the members of a group all have
-its sum, and the next stage takes it from the nearest
-(`formulations.engines.list_scheduling.chains`).
+of all dimensions are joined. All words over all grids of up to four dimensions are tried, the best
+of them with their dimensions in all orders. A sum takes any path: all members of a group have it,
+and the next stage takes it from the nearest (`formulations.engines.list_scheduling.chains`). Paths
+are found for few pieces, which are then cut further, so that words are compared as they are when
+their pieces follow one another. The best are tried with more pieces of either kind.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ if TYPE_CHECKING:
 MOST_STAGES = 4
 """Dimensions of a grid."""
 
-MOST = 8_000
-"""Sends above which vectors are not cut further, and above which there are too many."""
+FEW, MOST = 1_500, 12_000
+"""Sends of plans that are compared, and above which there are too many to cut further."""
 
 PASSES = 2
 """Of list scheduling for each stage."""
@@ -111,8 +111,8 @@ class Candidate:
     @property
     def pieces(self) -> int:
         """The fewest of which all members of a group own as many."""
-        shares = (self.grid.shape[axis] for axis in self.axes[0][: self.word.count("h")])
-        return len(self.axes) * prod(shares)
+        sides: tuple[int, ...] = self.grid.shape
+        return len(self.axes) * prod(sides[axis] for axis in self.axes[0][: self.word.count("h")])
 
     @cached_property
     def chains(self) -> tuple[Chain, ...]:
@@ -196,6 +196,7 @@ class Search:
         from formulations.engines.list_scheduling.chains import Network  # noqa: PLC0415  it loads numba
 
         self._run, self._end = run, clock() + SECONDS
+        self._fixed = _fixed(run.problem)
         topology = adding(run.problem).topology
         self._network = Network(topology, most=PASSES, over=lambda: self.over)
         self._tried: list[tuple[float, int, Candidate]] = []
@@ -208,45 +209,61 @@ class Search:
         return self._run.enough or self._run.expired or late
 
     def all(self) -> None:
-        """Try everything."""
-        fixed = _fixed(self._run.problem)
+        """Try all candidates, then what the best lead to."""
         for each in candidates(self._run.problem.topology):
-            self._attempt(each, fixed or each.pieces)
+            self._attempt(each, each.pieces, sends=FEW)
         self._offer()
-        for each in [other for _, _, best in self._leading for other in best.others()]:
-            self._attempt(each, fixed or each.pieces)
+        for each in [other for *_, best in self._leading for other in best.others()]:
+            self._attempt(each, each.pieces, sends=FEW)
         self._offer()
-        for makespan, pieces, each in self._leading if fixed is None else ():
-            before = inf
-            while makespan < before * (1 - GAIN):
-                before, pieces = makespan, 2 * pieces
-                makespan = self._attempt(each, pieces)
-            self._offer()
+        if self._fixed is None:
+            for makespan, pieces, each in self._leading:
+                self._refine(each, pieces, makespan)
 
     @property
     def _leading(self) -> list[tuple[float, int, Candidate]]:
-        """The best so far: µs, pieces and what they go through."""
+        """The best so far: µs, pieces with paths of their own, and the candidate."""
         return sorted(self._tried, key=lambda each: each[:2])[:BEST]
 
-    def _attempt(self, each: Candidate, pieces: int) -> float:
-        """Return µs of a candidate, infinite if it is not tried for want of time or for its size."""
+    def _refine(self, each: Candidate, pieces: int, makespan: float) -> None:
+        """Give twice as many pieces paths of their own, then cut them, as long as it gains."""
+        sends = FEW
+        while (found := self._attempt(each, 2 * pieces, sends=sends)) < makespan * (1 - GAIN):
+            pieces, makespan = 2 * pieces, found
+        while (found := self._attempt(each, pieces, sends=2 * sends)) < makespan * (1 - GAIN):
+            sends, makespan = 2 * sends, found
+        self._offer()
+
+    def _attempt(self, each: Candidate, pieces: int, *, sends: int) -> float:
+        """Return µs of a candidate, infinite if it is not tried for want of time or for its size.
+
+        Parameters
+        ----------
+        each
+            The candidate.
+        pieces
+            With paths of their own, unless the question has them.
+        sends
+            About as many there are when pieces are cut further.
+        """
         from formulations.engines.list_scheduling.chains import Stages  # noqa: PLC0415  it loads numba
 
         run, first = self._run, not self._tried
-        if (self.over and not first) or pieces * each.grid.size > MOST:
+        pieces = self._fixed or pieces
+        if not first and (self.over or sends > MOST or pieces * each.grid.size > MOST):
             return inf
-        run.report(f"{each.word} in {text.count(pieces, 'piece')}")
+        run.report(f"{each.word} with {text.count(pieces, 'path')} for each sum")
         chunks = run.problem.cut_into(pieces).collective.chunks
-        sizes = np.array([chunk.size for chunk in chunks])
-        stages = Stages(self._network, each.chains, sizes)
+        stages = Stages(self._network, each.chains, np.array([chunk.size for chunk in chunks]))
+        copies = 1 if self._fixed else max(1, sends // len(stages))
         if len(stages) > MOST and not first:
             return inf
-        found = stages.ordered(goal=run.proof.makespan)
+        found = stages.ordered(copies=copies, goal=run.proof.makespan)
         self._tried.append((found.makespan, pieces, each))
         if self._best is None or found.makespan < self._best[0].makespan:
-            self._best = found, pieces
-            if first:
-                self._offer()
+            self._best = found, pieces * copies
+        if first:
+            self._offer()
         return found.makespan
 
     def _offer(self) -> None:

@@ -12,7 +12,8 @@ those of the stage before. The devices that go on with the sum of a group are it
 Every stage is a task of list scheduling that goes on with the sums and the links that stages before
 leave; adding up is planned backwards in time. What all stages send waits only for what it carries,
 and names it (`ccl.plans.Send.terms`), and passes forwards and backwards put it into a better order
-(`formulations.engines.list_scheduling.reordering`).
+(`formulations.engines.list_scheduling.reordering`). There pieces may be cut further: their copies
+take the same paths.
 """
 
 from __future__ import annotations
@@ -133,12 +134,10 @@ class Network:
         nbytes, there, wants = rows
         links, rank = np.arange(len(free)), np.ones(len(nbytes))
         task = Task(transfers, nbytes, there, wants, free=free.copy(), resource=links, rank=rank)
-        found = None
-        for found, _ in passes(task, most=self.most, goal=0.0, over=self.over):
-            pass
-        if found is None:
+        found = [plan for plan, _ in passes(task, most=self.most, goal=0.0, over=self.over)]
+        if not found:
             raise Infeasible(no_path(self.topology.ranks[-1]))
-        return found
+        return found[-1]
 
 
 class Stages:
@@ -178,7 +177,9 @@ class Stages:
             elif letter == "x":
                 self._exchange(self._merged(stage), everyone=stage == len(word) - 1)
             else:
-                self._send({(piece, *each): network.places for piece, each in enumerate(self._holders)})
+                self._send(
+                    {(piece, *each): network.places for piece, each in enumerate(self._holders)}
+                )
 
     def __len__(self) -> int:
         return len(self._sent)
@@ -238,12 +239,12 @@ class Stages:
         nbytes = self._sizes[[each.piece for each in merged]]
         plan = network.searched(network.back, (nbytes, there, wants), free=0 * self._free)
         plan, _ = backwards(network.transfers, network.back, plan, nbytes)
-        for each in _sendings(network.transfers, plan, nbytes, begin=begin):
-            held, terms = carried[each.row, each.src]
-            sent = self._noted(each, merged[each.row].piece, terms, after=held.sends)
-            here, own = carried.get((each.row, each.dst), (Held(0.0, ()), frozenset()))
-            united = _united([here, Held(each.end, (sent,))])
-            carried[each.row, each.dst] = united, own | terms
+        for sending in _sendings(network.transfers, plan, nbytes, begin=begin):
+            row, dst = sending.row, sending.dst
+            held, terms = carried[row, sending.src]
+            sent = self._noted(sending, merged[row].piece, terms, after=held.sends)
+            here, own = carried.get((row, dst), (Held(0.0, ()), frozenset()))
+            carried[row, dst] = _united([here, Held(sending.end, (sent,))]), own | terms
         for row, (each, owner) in enumerate(zip(merged, owners, strict=True)):
             self._holders[each.piece][each.group] = [owner]
             self._there[each.piece, each.group] = {owner: carried[row, owner][0]}
@@ -256,7 +257,7 @@ class Stages:
         return max(held.when for places in self._there.values() for held in places.values())
 
     def _noted(self, each: Sending, piece: int, terms: Group, *, after: Iterable[int]) -> int:
-        """Note what is sent and for what it waits, and that links are not free; return its number."""
+        """Note what is sent, for what it waits, and until when it holds links; return its number."""
         number, transfers = len(self._sent), self._network.transfers
         self._sent.append((each.transfer, piece, each.start))
         self._terms.append(terms)
@@ -267,18 +268,31 @@ class Stages:
         self._free[link] = np.maximum(self._free[link], gone)
         return number
 
-    def ordered(self, *, goal: float) -> Ordered:
-        """Return what is sent in the best order that passes find; `goal` is a bound in µs."""
-        transfers = self._network.transfers
+    def ordered(self, *, copies: int, goal: float) -> Ordered:
+        """Return what is sent in the best order that passes find.
+
+        Parameters
+        ----------
+        copies
+            Of each piece, which share its bytes and take its paths.
+        goal
+            Bound in µs.
+        """
+        transfers, sizes = self._network.transfers, np.tile(self._sizes / copies, copies)
         transfer, chunk, start = map(np.array, zip(*self._sent, strict=True))
-        before, after = np.array(self._waits, dtype=np.int64).reshape(-1, 2).T
-        nbytes = self._sizes[chunk]
+        copy = np.repeat(np.arange(copies), len(self))
+        transfer, chunk = (
+            np.tile(transfer, copies),
+            np.tile(chunk, copies) + copy * len(self._sizes),
+        )
+        waits = np.array(self._waits, dtype=np.int64).reshape(-1, 2)
+        waits = waits + len(self) * np.arange(copies)[:, None, None]
+        before, after = waits.reshape(-1, 2).T
+        passes = Passes(transfers, transfer, sizes[chunk], before, after)
+        first = passes.forward(np.tile(start, copies) + copy * self._last / copies)
+        start, stop = passes.improved(first, goal=goal, over=self._network.over)
         timed = TimedTransfers(transfer, chunk, start, np.arange(len(transfer)))
-        found = Passes(transfers, transfer, nbytes, before, after)
-        first = start, ends(transfers, timed, self._sizes)
-        start, stop = found.improved(first, goal=goal, over=self._network.over)
-        timed = TimedTransfers(transfer, chunk, start, timed.group)
-        return Ordered(float(stop.max()), transfers, timed, (before, after), self._terms)
+        return Ordered(float(stop.max()), transfers, timed, (before, after), self._terms * copies)
 
 
 @dataclass(frozen=True)
