@@ -114,6 +114,19 @@ class Candidate:
         sides: tuple[int, ...] = self.grid.shape
         return len(self.axes) * prod(sides[axis] for axis in self.axes[0][: self.word.count("h")])
 
+    @property
+    def messages(self) -> int:
+        """Messages of each piece, those that pass them on not counted."""
+        found, active = 0, self.grid.size
+        last = len(self.word) - 1
+        for stage, (letter, axis) in enumerate(zip(self.word, self.axes[0], strict=False)):
+            side = self.grid.shape[axis]
+            if letter == "h":
+                found, active = found + active - active // side, active // side
+            else:
+                found += (self.grid.size if stage == last else active) * side - active
+        return found + (self.grid.size - active if self.word.endswith("s") else 0)
+
     @cached_property
     def chains(self) -> tuple[Chain, ...]:
         """What pieces go through by turns."""
@@ -138,7 +151,7 @@ class Candidate:
 
 
 def candidates(topology: Topology) -> Iterator[Candidate]:
-    """Yield words over grids, those of fewest stages first."""
+    """Yield words over grids."""
     for stages in range(1, MOST_STAGES + 1):
         for sides in _products(len(topology.ranks), stages):
             for grid in _grids(topology, sides):
@@ -210,7 +223,9 @@ class Search:
 
     def all(self) -> None:
         """Try all candidates, then what the best lead to."""
-        for each in candidates(self._run.problem.topology):
+        every = candidates(self._run.problem.topology)
+        # What takes least time comes first.
+        for each in sorted(every, key=lambda each: each.pieces * each.messages):
             self._attempt(each, each.pieces, sends=FEW)
         self._offer()
         for each in [other for *_, best in self._leading for other in best.others()]:
@@ -250,14 +265,12 @@ class Search:
 
         run, first = self._run, not self._tried
         pieces = self._fixed or pieces
-        if not first and (self.over or sends > MOST or pieces * each.grid.size > MOST):
+        if not first and (self.over or max(sends, pieces * each.messages) > MOST):
             return inf
         run.report(f"{each.word} with {text.count(pieces, 'path')} for each sum")
         chunks = run.problem.cut_into(pieces).collective.chunks
         stages = Stages(self._network, each.chains, np.array([chunk.size for chunk in chunks]))
         copies = 1 if self._fixed else max(1, sends // len(stages))
-        if len(stages) > MOST and not first:
-            return inf
         found = stages.ordered(copies=copies, goal=run.proof.makespan)
         self._tried.append((found.makespan, pieces, each))
         if self._best is None or found.makespan < self._best[0].makespan:

@@ -177,9 +177,7 @@ class Stages:
             elif letter == "x":
                 self._exchange(self._merged(stage), everyone=stage == len(word) - 1)
             else:
-                self._send(
-                    {(piece, *each): network.places for piece, each in enumerate(self._holders)}
-                )
+                self._spread()
 
     def __len__(self) -> int:
         return len(self._sent)
@@ -204,6 +202,11 @@ class Stages:
             self._there[piece, group] = {
                 place: _united(self._there[piece, part][place] for part in parts) for place in goal
             }
+
+    def _spread(self) -> None:
+        """Send the sum of all to everyone."""
+        every = enumerate(self._holders)
+        self._send({(k, group): self._network.places for k, each in every for group in each})
 
     def _send(self, wanted: dict[tuple[int, Group], list[int]]) -> None:
         """Send sums from where they are to where they are wanted."""
@@ -257,7 +260,7 @@ class Stages:
         return max(held.when for places in self._there.values() for held in places.values())
 
     def _noted(self, each: Sending, piece: int, terms: Group, *, after: Iterable[int]) -> int:
-        """Note what is sent, for what it waits, and until when it holds links; return its number."""
+        """Note what is sent, and until when it holds links; return its number."""
         number, transfers = len(self._sent), self._network.transfers
         self._sent.append((each.transfer, piece, each.start))
         self._terms.append(terms)
