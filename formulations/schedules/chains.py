@@ -26,7 +26,7 @@ their pieces follow one another. The best are tried with more pieces of either k
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import permutations
@@ -56,11 +56,17 @@ MOST_STAGES = 4
 FEW, MOST = 1_500, 12_000
 """Sends of plans that are compared, and above which there are too many to cut further."""
 
-PASSES = 2
+SLOW = 0.5
+"""Seconds of a candidate from which on those of more messages are foreseen by it."""
+
+PASSES = 1
 """Of list scheduling for each stage."""
 
 SECONDS = 10.0
 """For everything where no limit was set."""
+
+COMPARING = 0.5
+"""Share of the time left that comparing candidates takes at most."""
 
 BEST = 3
 """So many words are tried in other orders, and in more pieces."""
@@ -208,7 +214,10 @@ class Search:
     def __init__(self, run: Run) -> None:
         from formulations.engines.list_scheduling.chains import Network  # noqa: PLC0415  it loads numba
 
-        self._run, self._end = run, clock() + SECONDS
+        self._run = run
+        self._end = clock() + (SECONDS if run.left is None else run.left)
+        self._until = self._end
+        self._last = 0.0, 1
         self._fixed = _fixed(run.problem)
         topology = adding(run.problem).topology
         self._network = Network(topology, most=PASSES, over=lambda: self.over)
@@ -218,22 +227,25 @@ class Search:
     @property
     def over(self) -> bool:
         """Whether to stop."""
-        late = self._run.left is None and clock() > self._end
-        return self._run.enough or self._run.expired or late
+        return self._run.enough or self._run.expired or clock() > self._until
 
     def all(self) -> None:
         """Try all candidates, then what the best lead to."""
         every = candidates(self._run.problem.topology)
         # What takes least time comes first.
-        for each in sorted(every, key=lambda each: each.pieces * each.messages):
-            self._attempt(each, each.pieces, sends=FEW)
-        self._offer()
-        for each in [other for *_, best in self._leading for other in best.others()]:
-            self._attempt(each, each.pieces, sends=FEW)
-        self._offer()
+        self._compare(sorted(every, key=lambda each: each.pieces * each.messages))
+        self._compare([other for *_, best in self._leading for other in best.others()])
         if self._fixed is None:
             for makespan, pieces, each in self._leading:
                 self._refine(each, pieces, makespan)
+
+    def _compare(self, every: Iterable[Candidate]) -> None:
+        """Try candidates with few pieces, and offer the best."""
+        self._until = clock() + COMPARING * (self._end - clock())
+        for each in every:
+            self._attempt(each, each.pieces, sends=FEW)
+        self._until = self._end
+        self._offer()
 
     @property
     def _leading(self) -> list[tuple[float, int, Candidate]]:
@@ -265,19 +277,27 @@ class Search:
 
         run, first = self._run, not self._tried
         pieces = self._fixed or pieces
-        if not first and (self.over or max(sends, pieces * each.messages) > MOST):
+        messages, begin = pieces * each.messages, clock()
+        if not first and (max(sends, messages) > MOST or self._too_long(messages)):
             return inf
         run.report(f"{each.word} with {text.count(pieces, 'path')} for each sum")
         chunks = run.problem.cut_into(pieces).collective.chunks
         stages = Stages(self._network, each.chains, np.array([chunk.size for chunk in chunks]))
         copies = 1 if self._fixed else max(1, sends // len(stages))
         found = stages.ordered(copies=copies, goal=run.proof.makespan)
+        self._last = clock() - begin, messages
         self._tried.append((found.makespan, pieces, each))
         if self._best is None or found.makespan < self._best[0].makespan:
             self._best = found, pieces * copies
         if first:
             self._offer()
         return found.makespan
+
+    def _too_long(self, messages: int) -> bool:
+        """Return whether so many messages would take longer than is left, judged by the last."""
+        seconds, before = self._last
+        soon = seconds < SLOW or clock() + seconds * (messages / before) ** 2 < self._until
+        return self.over or not soon
 
     def _offer(self) -> None:
         """Offer the best if nothing better was offered."""
