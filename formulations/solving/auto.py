@@ -99,6 +99,7 @@ LISTS = "list"
 
 CONSTRUCTIONS = (
     "one-shot",
+    "chains",
     "recursive-doubling",
     "halving-doubling",
     "direct",
@@ -133,7 +134,7 @@ PIECES = "pieces"
 SUMS_SHARE = 1.6
 """There it has one in so many parts of what is left."""
 
-LONGEST = {PIECES: (8.0, 0.45), "one-shot": (4.0, 0.1)}
+LONGEST = {PIECES: (8.0, 0.45), "one-shot": (2.0, 0.1), "chains": (4.0, 0.1)}
 """Seconds for what would go on for long with ever less gain, or a share of the limit if longer."""
 
 SLIGHT = 0.002

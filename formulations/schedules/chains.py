@@ -1,0 +1,321 @@
+"""Chains of stages: exchange within groups, then between them; or add up, exchange and spread.
+
+With groups of k1, k2, ... ranks whose product is p, one letter a stage:
+
+    x   exchange   every member of a group gets the sums of all others       α + (k-1) mβ
+    h   add up     each owns a share of the vector, and adds it up           α + (k-1)/k mβ
+    s   spread     owners send the sums to everyone
+
+Behind an h only the share m/k of the vector goes on. So x is one-shot, xx its exchange of hosts and
+then of their likes, x with k = 2 throughout recursive doubling, hs a reduce-scatter and an
+all-gather, hxs what a hierarchical all-reduce does; hx lets owners send what they have added up to
+everyone at once, which saves a step of latency. Few letters are for small sizes and h and s for
+large ones. (Thakur, Rabenseifner, Gropp, IJHPCA 2005, have such words for hypercubes.)
+
+Vectors are cut into pieces, which follow one another. Where stages are along the dimensions of a
+grid, pieces take the dimensions by turns, each beginning with another one: then all links of a
+torus or a hypercube are in use in all stages.
+
+Decisions: the ranks make a grid, host by host or, where they can be so arranged, such that the rows
+of all dimensions are joined. All words over all grids of up to four dimensions are tried, the best
+of them with their dimensions in all orders. A sum takes any path: all members of a group have it,
+and the next stage takes it from the nearest (`formulations.engines.list_scheduling.chains`). Paths
+are found for few pieces, which are then cut further, so that words are compared as they are when
+their pieces follow one another. The best are tried with more pieces of either kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import permutations
+from math import inf, prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ccl import text
+from ccl.problem import Problem
+from ccl.result import Result, Stop
+from ccl.topology import Topology
+from formulations.core.preparing import clock
+from formulations.core.refusals import no_limits
+from formulations.core.registry import Formulation, NoOptions
+from formulations.core.run import Run
+from formulations.engines.closed_forms.hosts import arranged, by_host
+from formulations.engines.closed_forms.steps import refuses as refuses_any
+from formulations.engines.reverse_time import adding
+
+if TYPE_CHECKING:
+    from formulations.engines.list_scheduling.chains import Chain, Ordered
+
+MOST_STAGES = 4
+"""Dimensions of a grid."""
+
+FEW, MOST = 1_500, 12_000
+"""Sends of plans that are compared, and above which there are too many to cut further."""
+
+SLOW = 0.5
+"""Seconds of a candidate from which on those of more messages are foreseen by it."""
+
+PASSES = 1
+"""Of list scheduling for each stage."""
+
+SECONDS = 10.0
+"""For everything where no limit was set."""
+
+COMPARING = 0.5
+"""Share of the time left that comparing candidates takes at most."""
+
+BEST = 3
+"""So many words are tried in other orders, and in more pieces."""
+
+GAIN = 0.003
+"""Share of the makespan that more pieces must gain."""
+
+
+def refuses(problem: Problem) -> str | None:
+    """Refuse switches that add or copy, shared limits, and too many messages."""
+    reason = refuses_any(problem) or no_limits(problem)
+    if reason is not None:
+        return reason
+    for each in problem.topology.devices:
+        if (each.reduces or each.copies) and not each.stores:
+            return f"{each.name} adds or copies on the way, and here that is for GPUs"
+    ranks = len(problem.topology.ranks)
+    messages = ranks * (ranks - 1) * (_fixed(problem) or 1)
+    if messages > MOST:
+        return f"{ranks} GPUs would send {messages:,} messages, and {MOST:,} are the most"
+    return None
+
+
+def _fixed(problem: Problem) -> int | None:
+    """Return into how many pieces vectors have to be cut, or None."""
+    collective = problem.collective
+    return len(collective.chunks) if collective.whole or not collective.alike else None
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A word over a grid of ranks.
+
+    Parameters
+    ----------
+    word
+        A letter for each stage.
+    grid
+        Ranks, an axis for each dimension.
+    axes
+        Dimensions of the stages, for each of the pieces that take them by turns.
+    """
+
+    word: str
+    grid: np.ndarray
+    axes: tuple[tuple[int, ...], ...]
+
+    @property
+    def pieces(self) -> int:
+        """The fewest of which all members of a group own as many."""
+        sides: tuple[int, ...] = self.grid.shape
+        return len(self.axes) * prod(sides[axis] for axis in self.axes[0][: self.word.count("h")])
+
+    @property
+    def messages(self) -> int:
+        """Messages of each piece, those that pass them on not counted."""
+        found, active = 0, self.grid.size
+        last = len(self.word) - 1
+        for stage, (letter, axis) in enumerate(zip(self.word, self.axes[0], strict=False)):
+            side = self.grid.shape[axis]
+            if letter == "h":
+                found, active = found + active - active // side, active // side
+            else:
+                found += (self.grid.size if stage == last else active) * side - active
+        return found + (self.grid.size - active if self.word.endswith("s") else 0)
+
+    @cached_property
+    def chains(self) -> tuple[Chain, ...]:
+        """What pieces go through by turns."""
+        from formulations.engines.list_scheduling.chains import Chain  # noqa: PLC0415  it loads numba
+
+        found = []
+        for axes in self.axes:
+            levels = []
+            for stages in range(1, len(axes) + 1):
+                members = prod(self.grid.shape[axis] for axis in axes[:stages])
+                rows = self.grid.transpose(*axes[stages:], *axes[:stages]).reshape(-1, members)
+                levels.append(tuple(map(frozenset, rows.tolist())))
+            found.append(Chain(self.word, tuple(levels)))
+        return tuple(found)
+
+    def others(self) -> Iterator[Candidate]:
+        """Yield the same with the dimensions in other orders, where all pieces have one order."""
+        if len(self.axes) == 1:
+            for axes in permutations(self.axes[0]):
+                if axes != self.axes[0]:
+                    yield replace(self, axes=(axes,))
+
+
+def candidates(topology: Topology) -> Iterator[Candidate]:
+    """Yield words over grids."""
+    for stages in range(1, MOST_STAGES + 1):
+        for sides in _products(len(topology.ranks), stages):
+            for grid in _grids(topology, sides):
+                axes = tuple(range(stages))[::-1]
+                turned = tuple(axes[turn:] + axes[:turn] for turn in range(stages))
+                for word in _words(stages):
+                    yield Candidate(word, grid, (axes,))
+                    if stages > 1 and ("h" not in word or len({*sides}) == 1):
+                        yield Candidate(word, grid, turned)
+
+
+def _words(stages: int) -> Iterator[str]:
+    for adding_up in range(stages + 1):
+        word = "h" * adding_up + "x" * (stages - adding_up)
+        if adding_up < stages:
+            yield word
+        if adding_up:
+            yield word + "s"
+
+
+def _products(p: int, many: int) -> Iterator[tuple[int, ...]]:
+    """Yield the products of so many numbers of 2 or more that are p, in all orders."""
+    if many == 1 and p > 1:
+        yield (p,)
+    for side in range(2, p // 2 + 1) if many > 1 else ():
+        if p % side == 0:
+            yield from ((side, *rest) for rest in _products(p // side, many - 1))
+
+
+def _grids(topology: Topology, sides: tuple[int, ...]) -> Iterator[np.ndarray]:
+    """Yield the ranks in grids: host by host, and such that rows are joined."""
+    order = np.concatenate(by_host(topology))
+    yield order.reshape(sides)
+    places = np.arange(len(order)).reshape(sides)
+    rows = (np.moveaxis(places, axis, -1).reshape(-1, side) for axis, side in enumerate(sides))
+    pairs = [pair for each in rows for row in each.tolist() for pair in permutations(row, 2)]
+    other = arranged(topology, pairs)
+    if other is not None and (other != order).any():
+        yield other.reshape(sides)
+
+
+def run(run: Run, options: NoOptions) -> Result:
+    """Try all words, the best in other orders, and then in more pieces."""
+    search = Search(run)
+    search.all()
+    if run.enough:
+        return run.finish(run.reached)
+    return run.finish(Stop.TIME_LIMIT if search.over else Stop.PASSES)
+
+
+class Search:
+    """Candidates that were tried, and the best of them."""
+
+    def __init__(self, run: Run) -> None:
+        from formulations.engines.list_scheduling.chains import Network  # noqa: PLC0415  it loads numba
+
+        self._run = run
+        self._end = clock() + (SECONDS if run.left is None else run.left)
+        self._until = self._end
+        self._last = 0.0, 1
+        self._fixed = _fixed(run.problem)
+        topology = adding(run.problem).topology
+        self._network = Network(topology, most=PASSES, over=lambda: self.over)
+        self._tried: list[tuple[float, int, Candidate]] = []
+        self._best: tuple[Ordered, int] | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether to stop."""
+        return self._run.enough or self._run.expired or clock() > self._until
+
+    def all(self) -> None:
+        """Try all candidates, then what the best lead to."""
+        every = candidates(self._run.problem.topology)
+        # What takes least time comes first.
+        self._compare(sorted(every, key=lambda each: each.pieces * each.messages))
+        self._compare([other for *_, best in self._leading for other in best.others()])
+        if self._fixed is None:
+            for makespan, pieces, each in self._leading:
+                self._refine(each, pieces, makespan)
+
+    def _compare(self, every: Iterable[Candidate]) -> None:
+        """Try candidates with few pieces, and offer the best."""
+        self._until = clock() + COMPARING * (self._end - clock())
+        for each in every:
+            self._attempt(each, each.pieces, sends=FEW)
+        self._until = self._end
+        self._offer()
+
+    @property
+    def _leading(self) -> list[tuple[float, int, Candidate]]:
+        """The best so far: µs, pieces with paths of their own, and the candidate."""
+        return sorted(self._tried, key=lambda each: each[:2])[:BEST]
+
+    def _refine(self, each: Candidate, pieces: int, makespan: float) -> None:
+        """Give twice as many pieces paths of their own, then cut them, as long as it gains."""
+        sends = FEW
+        while (found := self._attempt(each, 2 * pieces, sends=sends)) < makespan * (1 - GAIN):
+            pieces, makespan = 2 * pieces, found
+        while (found := self._attempt(each, pieces, sends=2 * sends)) < makespan * (1 - GAIN):
+            sends, makespan = 2 * sends, found
+        self._offer()
+
+    def _attempt(self, each: Candidate, pieces: int, *, sends: int) -> float:
+        """Return µs of a candidate, infinite if it is not tried for want of time or for its size.
+
+        Parameters
+        ----------
+        each
+            The candidate.
+        pieces
+            With paths of their own, unless the question has them.
+        sends
+            About as many there are when pieces are cut further.
+        """
+        from formulations.engines.list_scheduling.chains import Stages  # noqa: PLC0415  it loads numba
+
+        run, first = self._run, not self._tried
+        pieces = self._fixed or pieces
+        messages, begin = pieces * each.messages, clock()
+        if not first and (max(sends, messages) > MOST or self._too_long(messages)):
+            return inf
+        run.report(f"{each.word} with {text.count(pieces, 'path')} for each sum")
+        chunks = run.problem.cut_into(pieces).collective.chunks
+        stages = Stages(self._network, each.chains, np.array([chunk.size for chunk in chunks]))
+        copies = 1 if self._fixed else max(1, sends // len(stages))
+        found = stages.ordered(copies=copies, goal=run.proof.makespan)
+        self._last = clock() - begin, messages
+        self._tried.append((found.makespan, pieces, each))
+        if self._best is None or found.makespan < self._best[0].makespan:
+            self._best = found, pieces * copies
+        if first:
+            self._offer()
+        return found.makespan
+
+    def _too_long(self, messages: int) -> bool:
+        """Return whether so many messages would take longer than is left, judged by the last."""
+        seconds, before = self._last
+        soon = seconds < SLOW or clock() + seconds * (messages / before) ** 2 < self._until
+        return self.over or not soon
+
+    def _offer(self) -> None:
+        """Offer the best if nothing better was offered."""
+        if self._best is None:
+            return
+        (found, pieces), run = self._best, self._run
+        if run.best is None or found.makespan < run.best.makespan:
+            plan = found.schedule(run.problem.cut_into(pieces))
+            run.offer(replace(plan, chunks=pieces))
+
+
+FORMULATION = Formulation(
+    name="chains",
+    title="Chains of stages",
+    reference="Thakur, Rabenseifner, Gropp, IJHPCA 2005 (words); dimensions by turns are our own",
+    collectives=frozenset({"all-reduce"}),
+    refuses=refuses,
+    run=run,
+    whole_chunks=lambda problem: problem.collective.whole,
+    searched_by="own search",
+)

@@ -1,0 +1,95 @@
+"""Chains of stages: exchange, add up and spread, in pieces that take dimensions by turns."""
+
+import numpy as np
+import pytest
+
+from ccl.collective import make_collective
+from ccl.problem import Problem
+from formulations import solve
+from formulations.core.registry import formulation
+from formulations.schedules.chains import Candidate, candidates
+from gallery import open_cluster
+
+
+def asked(cluster: str, size: float, *, chunks: int | None = None) -> Problem:
+    topology = open_cluster(cluster)
+    ranks = len(topology.ranks)
+    return Problem(topology, make_collective("all-reduce", ranks, size, chunks=chunks))
+
+
+@pytest.mark.parametrize(
+    ("cluster", "size", "most"),
+    [
+        # Bounds on any plan: 1.72, 2.527 and 4.18 us; one-shot and trees take 1.96, 3.62 and 4.35.
+        ("dgx-1v", 16e3, 1.74),
+        ("hypercube", 64e3, 2.56),
+        ("ndv2:hosts=2", 1e3, 4.2),
+    ],
+)
+@pytest.mark.cover(12)
+def test_it_is_close_to_what_no_plan_can_beat(cluster, size, most):
+    result = solve(asked(cluster, size), "chains")
+
+    assert result.bound.makespan <= result.makespan <= most
+    assert all(send.terms for send in result.plan.sends)
+
+
+def test_pieces_fill_all_dimensions_of_a_hypercube_by_turns():
+    """Three stages of 0.7 us; the whole vector over each of three links of 50 GB/s, and no more."""
+    result = solve(asked("hypercube", 64e3), "chains")
+
+    per_link = 3 * 0.7 + 64e3 / 50e3
+    assert result.makespan < 0.8 * per_link
+    assert result.plan.chunks % 3 == 0
+
+
+def test_two_gpus_exchange_their_vectors():
+    """0.7 us and 1 MB at 50 GB/s."""
+    result = solve(asked("full-mesh:gpus=2,alpha=0.7", 1e6), "chains")
+
+    assert result.makespan == pytest.approx(0.7 + 1e6 / 50e3)
+
+
+@pytest.mark.parametrize(
+    ("word", "messages", "pieces"),
+    [
+        ("xxx", 8 * 3, 1),
+        # Four halves go to owners, these exchange twice, and send to the other four.
+        ("hxxs", 4 + 4 + 4 + 4, 2),
+        # Here the last exchange is with everyone: 8 GPUs want 2 sums, which 4 have of one.
+        ("hxx", 4 + 4 + 8 * 2 - 4, 2),
+        ("hhhs", 7 + 7, 8),
+    ],
+)
+def test_messages_of_a_word_on_a_cube(word, messages, pieces):
+    each = Candidate(word, np.arange(8).reshape(2, 2, 2), ((2, 1, 0),))
+
+    assert (each.messages, each.pieces) == (messages, pieces)
+
+
+def test_every_stage_has_groups_of_the_one_before():
+    for each in candidates(open_cluster("ndv2:hosts=2")):
+        for chain in each.chains:
+            assert chain.levels[-1] == (frozenset(range(16)),)
+            for fine, coarse in zip(chain.levels[:-1], chain.levels[1:], strict=True):
+                assert all(sum(part <= group for group in coarse) == 1 for part in fine)
+
+
+@pytest.mark.parametrize("chunks", [1, 3])
+def test_a_vector_that_is_to_stay_whole_is_sent_in_the_chunks_of_the_question(chunks):
+    problem = asked("star:gpus=4", 1e3, chunks=chunks)
+
+    result = solve(problem, "chains")
+
+    assert result.plan.chunks in (None, len(problem.collective.chunks))
+
+
+@pytest.mark.parametrize(
+    ("cluster", "why"),
+    [
+        ("dgx-h100:reduces=true", "adds or copies on the way"),
+        ("dgx-h100:hosts=16", "16,256 messages"),
+    ],
+)
+def test_what_it_refuses(cluster, why):
+    assert why in formulation("chains").why_not(asked(cluster, 1e3))
