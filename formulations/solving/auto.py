@@ -164,6 +164,9 @@ PROOF_SECONDS = 3.0
 LATENT = 0.3
 """Share of the bound that latency takes where constructions of few steps come first."""
 
+CHAINS = "chains"
+"""What is tried only there: elsewhere others have the best rate, and it would take their time."""
+
 SENDS = 60_000
 """Pairs of a chunk and a destination up to which shards are cut further."""
 
@@ -350,7 +353,8 @@ class Search:
     def _construct(self) -> None:
         """Build what needs no search."""
         for name in CONSTRUCTIONS:
-            self._try(name, seconds=self._longest(name, 2))
+            if name != CHAINS or self._latent:
+                self._try(name, seconds=self._longest(name, 2))
 
     def _longest(self, name: str, many: float) -> float | None:
         """Return the seconds of a method that is the next of so many."""
