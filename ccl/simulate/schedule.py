@@ -17,7 +17,7 @@ from ccl.problem import Problem
 from ccl.simulate.engine import Engine, Job, Promises
 from ccl.simulate.needs import Named, find_carried, find_needs, find_sources
 from ccl.simulate.routes import SAME_MOMENT, SlowTimes, Spans
-from ccl.simulate.transmissions import Crossing, Plan, find_release_times, plan_sends, transfers_of
+from ccl.simulate.transmissions import Crossing, Plan, find_release_times, plan_sends, transfers_at
 from ccl.timeline import Slices, Terms, Timeline, Transfer, Transfers
 from ccl.topology import binding_limits
 
@@ -58,7 +58,7 @@ def replay_limited(
     # Every wait is for what the schedule has before, so none is for ever.
     assert not np.isnan(sent).any()
     end = sent + np.array(alphas)[turns.hops.link]
-    transfers = transfers_of(problem, plan, start=start, sent=sent, end=end)
+    transfers = transfers_at(problem, plan, start=start, sent=sent, end=end)
     return transfers, end[turns.tails]
 
 
@@ -222,7 +222,7 @@ def _cross(problem: Problem, plan: Plan, starts: Floats) -> tuple[Transfers, Flo
     start = starts[hops.owner]
     begin = start + hops.offset
     sent, end = begin + hops.busy, start + hops.end
-    transfers = transfers_of(problem, plan, start=begin, sent=sent, end=end)
+    transfers = transfers_at(problem, plan, start=begin, sent=sent, end=end)
     return transfers, starts[turns.of[0]] + turns.of_sends("durations")
 
 

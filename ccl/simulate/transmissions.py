@@ -140,7 +140,7 @@ class Hops:
         return len(self.owner)
 
 
-def transfers_of(
+def transfers_at(
     problem: Problem, plan: Plan, *, start: Floats, sent: Floats, end: Floats
 ) -> Transfers:
     """Return the crossings of all links, by when each begins, is sent and is there, in µs."""
