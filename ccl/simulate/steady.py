@@ -278,7 +278,7 @@ def _speeds(topology: Topology) -> tuple[list[float], list[float]]:
 
 _PARTS = 64
 _CROSSINGS = 50_000
-_MOST_CROSSINGS = 100_000
+_MOST_CROSSINGS = 300_000
 
 _GAIN = 0.01
 """Share of the makespan that a doubling of the parts must have gained to justify another."""

@@ -33,7 +33,7 @@ wait for the compiler as larger problems do.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
@@ -129,10 +129,16 @@ TREES = (
 """What sends shards in parts along trees."""
 
 PIECES = "pieces"
-"""Of these, the first where sums are added up and spread, whose halves it lets overlap."""
+"""Of these, the best where sums are added up and spread, whose halves it lets overlap."""
 
-SUMS_SHARE = 1.6
-"""There it has one in so many parts of what is left."""
+RATE = "orbit-trees"
+"""The first of all: where sums are added up it has the best rate soon, and pieces go on from it."""
+
+SUMS = {RATE: 6.0, PIECES: 1.6}
+"""There each has one in so many parts of what is left."""
+
+ASIDE = 1.25
+"""The same of pieces in a process of their own."""
 
 LONGEST = {PIECES: (8.0, 0.45), "one-shot": (2.0, 0.1), "chains": (4.0, 0.1)}
 """Seconds for what would go on for long with ever less gain, or a share of the limit if longer."""
@@ -265,10 +271,11 @@ class Search:
             for name in names:
                 # On the largest problems the first plan has to do, or one in pieces.
                 if not self._large or self.run.best is None or name == PIECES:
-                    self._try(name, seconds=self._longest(name, 1 if name == names[-1] else 2))
+                    self._try(name, seconds=self._longest(name, self._turn(name, names)))
             return
-        if self._pairs > MODEST or (self._pairs > SMALL and not ready()):
-            self._trees_aside(self._trees_in_order)
+        soon = not ready() or (self._sums and self._latent)
+        if self._pairs > MODEST or (self._pairs > SMALL and soon):
+            self._trees_aside(TREES)
         if not self._large:
             self._begin()
         self._try(LISTS, seconds=None if self._large else self._share(4))
@@ -368,17 +375,23 @@ class Search:
         """Try trees here, where they take less time than another process takes to begin."""
         if self._aside is not None:
             return
-        names = self._trees_in_order
-        names = names if self._pairs <= SMALL else names[:1]
+        names = TREES if self._pairs <= SMALL else TREES[: self._first]
         for place, name in enumerate(names):
-            most = SUMS_SHARE if self._sums and name == PIECES else 3
-            self._try(name, seconds=self._longest(name, min(most, len(names) - place + 1)))
+            most = SUMS.get(name, 3.0) if self._sums else min(3, len(names) - place + 1)
+            self._try(name, seconds=self._longest(name, most))
+
+    def _turn(self, name: str, names: Sequence[str]) -> float:
+        """Return how many methods share what time is left when it is the turn of one of them."""
+        if name == names[-1]:
+            return 1
+        if self._sums and name in SUMS:
+            return ASIDE if name == PIECES else SUMS[name]
+        return 2
 
     @property
-    def _trees_in_order(self) -> tuple[str, ...]:
-        """What sends along trees, what promises most first."""
-        first = self._sums and not self._large
-        return (PIECES, *(each for each in TREES if each != PIECES)) if first else TREES
+    def _first(self) -> int:
+        """How many of the trees are tried first: where sums are added up, pieces are one."""
+        return len(SUMS) if self._sums else 1
 
     @property
     def _sums(self) -> bool:
@@ -388,7 +401,7 @@ class Search:
     def _trees_left(self) -> None:
         """Try the other trees aside where the first was not enough."""
         if self._pairs > SMALL:
-            self._trees_aside(self._trees_in_order[1:])
+            self._trees_aside(TREES[self._first :])
 
     def _trees_aside(self, names: tuple[str, ...]) -> None:
         problem = self.run.problem
@@ -508,6 +521,7 @@ class Search:
 
         def heard(news: Progress) -> None:
             if news.result is not None:
+                self.run.prove(each for each in news.result.bounds if not each.whole_chunks)
                 self.run.take(news.result, by=name)
             else:
                 self._listen()

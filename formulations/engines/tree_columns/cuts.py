@@ -148,7 +148,7 @@ class Limits:
         """Offer a plan that names terms without them; it waits if it is quicker with them.
 
         Trees that are stars need no names: the sum of all may go to where a part of it came from.
-        Once they are needed, as where sums pass each other, they will be again.
+        Once they are needed, or a plan is slower without, they will be again.
         """
         named = replace(waiting, bare=False)
         bare = replace(named, jobs=replace(waiting.jobs, terms=None))
@@ -157,7 +157,7 @@ class Limits:
         except ScheduleError:
             self.unnamed = False
         if not self.beaten(waiting.time):
-            self.waiting = named
+            self.unnamed, self.waiting = False, named
 
     @property
     def _expected(self) -> float:
