@@ -273,8 +273,7 @@ class Search:
                 if not self._large or self.run.best is None or name == PIECES:
                     self._try(name, seconds=self._longest(name, self._turn(name, names)))
             return
-        soon = not ready() or (self._sums and self._latent)
-        if self._pairs > MODEST or (self._pairs > SMALL and soon):
+        if self._pairs > (SMALL if self._sums or not ready() else MODEST):
             self._trees_aside(TREES)
         if not self._large:
             self._begin()
@@ -375,7 +374,7 @@ class Search:
         """Try trees here, where they take less time than another process takes to begin."""
         if self._aside is not None:
             return
-        names = TREES if self._pairs <= SMALL else TREES[: self._first]
+        names = TREES if self._pairs <= SMALL else TREES[:1]
         for place, name in enumerate(names):
             most = SUMS.get(name, 3.0) if self._sums else min(3, len(names) - place + 1)
             self._try(name, seconds=self._longest(name, most))
@@ -389,11 +388,6 @@ class Search:
         return 2
 
     @property
-    def _first(self) -> int:
-        """How many of the trees are tried first: where sums are added up, pieces are one."""
-        return len(SUMS) if self._sums else 1
-
-    @property
     def _sums(self) -> bool:
         """Whether it is an all-reduce, of which pieces have the best plans, given the time."""
         return self.run.problem.collective.kind == "all-reduce"
@@ -401,7 +395,7 @@ class Search:
     def _trees_left(self) -> None:
         """Try the other trees aside where the first was not enough."""
         if self._pairs > SMALL:
-            self._trees_aside(TREES[self._first :])
+            self._trees_aside(TREES[1:])
 
     def _trees_aside(self, names: tuple[str, ...]) -> None:
         problem = self.run.problem

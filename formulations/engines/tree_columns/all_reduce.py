@@ -275,6 +275,8 @@ class AllReduce:
         group = self._moving(pair)
         for half, cut in zip(self.halves, pair, strict=True):
             own = half.jobs(cut, group)
+            if self.limits.too_many(own):
+                return inf
             best = own.best(cut.model.routes.transfers, goal=half.bound, over=self.limits.reached)
             plans.append(best)
             jobs.append(replace(own, route=routes.taken_from(cut.model.routes)[own.route]))

@@ -76,6 +76,9 @@ ROUNDS = 2
 """How often trees are sought at the prices of the weights."""
 
 
+NAMED = 5.0
+"""How often longer verifying takes where sends name ranks, as long as none was timed."""
+
 PATIENCE = 1.0
 """How often longer than verifying a plan takes it waits for a better one."""
 
@@ -100,7 +103,7 @@ class Limits:
     run: Run
     waiting: Waiting | None = field(default=None, init=False)
     since: float = field(default=-inf, init=False)
-    rate: float = field(default=0.0, init=False)
+    rates: dict[bool, float] = field(default_factory=dict, init=False)
     unnamed: bool = field(default=True, init=False)
 
     @property
@@ -140,7 +143,8 @@ class Limits:
         else:
             run.offer(waiting.schedule(run.problem))
         self.since = clock()
-        self.rate = (self.since - begin) / waiting.work
+        named = waiting.jobs.terms is not None and not waiting.bare
+        self.rates[named] = (self.since - begin) / waiting.jobs.work
         if now and (run.best is None or not run.over()):
             self.verify(now=True)
 
@@ -159,10 +163,23 @@ class Limits:
         if not self.beaten(waiting.time):
             self.unnamed, self.waiting = False, named
 
+    def too_many(self, jobs: Jobs) -> bool:
+        """Return whether there is a plan, and none of these jobs could be verified in time."""
+        known = self.run.best is not None or self.waiting is not None
+        return known and self.deadline - clock() < self._takes(jobs, bare=self.unnamed)
+
     @property
     def _expected(self) -> float:
         """Seconds that verifying the plan that waits takes."""
-        return 0.0 if self.waiting is None else self.rate * self.waiting.work
+        waiting = self.waiting
+        return 0.0 if waiting is None else self._takes(waiting.jobs, bare=waiting.bare)
+
+    def _takes(self, jobs: Jobs, *, bare: bool) -> float:
+        """Return the seconds that verifying takes, first without names where it has any."""
+        once = self.rates.get(False, 0.0)
+        if jobs.terms is None:
+            return once * jobs.work
+        return (self.rates.get(True, NAMED * once) + once * bare) * jobs.work
 
 
 @dataclass(frozen=True)
@@ -175,11 +192,6 @@ class Waiting:
     start: np.ndarray
     routes: Routes
     bare: bool
-
-    @property
-    def work(self) -> int:
-        """Sends, and pairs of which one waits for the other."""
-        return (len(self.jobs) + len(self.jobs.before)) * self.jobs.images
 
     def schedule(self, question: Problem) -> Schedule:
         """Return it as a schedule of a question, whose chunks it cuts into its pieces."""
@@ -214,10 +226,18 @@ class Kind:
         return min(self.found.values(), default=inf)
 
     def step(self, first: int) -> None:
-        """Try the number that is nearest to the best, the larger of two, or the first."""
+        """Try the number that is nearest to the best, or the first.
+
+        Of its neighbours the larger comes first, of others the smaller, which takes less time.
+        """
         known = sorted([*self.left, *self.found])
         here = known.index(min(self.found, key=self.found.__getitem__, default=first))
-        chosen = min(self.left, key=lambda each: (abs(known.index(each) - here), -each))
+
+        def order(number: int) -> tuple[int, int]:
+            far = abs(known.index(number) - here)
+            return far, number if far > 1 else -number
+
+        chosen = min(self.left, key=order)
         self.left.remove(chosen)
         self.found[chosen] = self.attempt(chosen)
 
@@ -288,8 +308,9 @@ class Plans:
         cut = min(near.options(), key=lambda each: each.excess)
         if cut.key not in self._known:
             jobs, goal = jobs_of_cut(cut), limits.run.proof.makespan
-            if len(jobs) > CROSSINGS:
-                self._known[cut.key] = inf  # images of too few stand for others
+            # Images of too few may stand for others.
+            if len(jobs) > CROSSINGS or limits.too_many(jobs):
+                self._known[cut.key] = inf
                 return inf
             plan = jobs.best(cut.model.routes.transfers, goal=goal, over=limits.reached)
             self._known[cut.key] = limits.offer(jobs, cut, plan)
@@ -321,6 +342,8 @@ class Directed:
     def __init__(self, problem: Problem, limits: Limits, *, symmetric: bool = True) -> None:
         self.problem, self.limits = problem, limits
         self._plans = Plans(limits)
+        self._able: list[Pattern] = []
+        self._seen = 0
         self.task = task_of(problem, symmetric=symmetric)
         search = Search(self.task, limits.run.backend, deadline=clock() + POOL_SHARE * limits.left)
         found = search.run()
@@ -350,14 +373,14 @@ class Directed:
         Infeasible
             If shared limits let none through on all links of a path at once.
         """
-        found = [
-            directed(self.task, demand, column)
-            for demand, column in zip(self.pool.demands, self.pool.columns, strict=True)
-        ]
-        able = able_at_once(self.problem.topology, found)
-        if len({each.demand for each in able}) < len(self.task.demands):
+        pool = self.pool
+        more = range(self._seen, len(pool))
+        self._seen = len(pool)
+        found = [directed(self.task, pool.demands[each], pool.columns[each]) for each in more]
+        self._able += able_at_once(self.problem.topology, found)
+        if len({each.demand for each in self._able}) < len(self.task.demands):
             raise Infeasible("shared limits let no piece through on all links of a path at once")
-        return able
+        return [*self._able]
 
     @cached_property
     def of_root(self) -> dict[int, list[int]]:

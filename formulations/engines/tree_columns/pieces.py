@@ -83,6 +83,11 @@ class Jobs:
         """How many each stands for, itself included."""
         return 1 if self.group is None else self.group.order
 
+    @property
+    def work(self) -> int:
+        """Sends, and pairs of which one waits for the other."""
+        return (len(self) + len(self.before)) * self.images
+
     def passes(self, transfers: Transfers) -> Passes:
         """Return passes over them, on one link of each orbit."""
         if self.group is not None:
