@@ -134,11 +134,8 @@ PIECES = "pieces"
 RATE = "orbit-trees"
 """The first of all: where sums are added up it has the best rate soon, and pieces go on from it."""
 
-SUMS = {RATE: 6.0, PIECES: 1.6}
-"""There each has one in so many parts of what is left."""
-
-ASIDE = 1.25
-"""The same of pieces in a process of their own."""
+SUMS, SUMS_ASIDE = {RATE: 6.0, PIECES: 1.6}, {RATE: 6.0, PIECES: 1.25}
+"""There each has one in so many parts of what is left, here and in a process of their own."""
 
 LONGEST = {PIECES: (8.0, 0.45), "one-shot": (2.0, 0.1), "chains": (4.0, 0.1)}
 """Seconds for what would go on for long with ever less gain, or a share of the limit if longer."""
@@ -381,11 +378,8 @@ class Search:
 
     def _turn(self, name: str, names: Sequence[str]) -> float:
         """Return how many methods share what time is left when it is the turn of one of them."""
-        if name == names[-1]:
-            return 1
-        if self._sums and name in SUMS:
-            return ASIDE if name == PIECES else SUMS[name]
-        return 2
+        parts = SUMS_ASIDE.get(name, 2.0) if self._sums else 2.0
+        return 1.0 if name == names[-1] else parts
 
     @property
     def _sums(self) -> bool:
