@@ -284,6 +284,11 @@ class Transfers(Sequence[Transfer]):
         order = np.argsort(self.start, kind="stable")
         place = np.empty_like(order)
         place[order] = np.arange(len(order))
-        columns = (getattr(self, each.name)[order] for each in fields(self)[1:])
         moved = Slices(after.low[order], after.high[order], place[after.places])
-        return Transfers(self.ends, *columns), moved
+        return self.at(order), moved
+
+    def at(self, places: Integers) -> Transfers:
+        """Return those at some places, in their order."""
+        return Transfers(
+            self.ends, *(getattr(self, each.name)[places] for each in fields(self)[1:])
+        )

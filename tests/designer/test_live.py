@@ -14,6 +14,7 @@ from ccl.symmetry import automorphisms
 from designer.views.solve import assess, live, live_card, overlays, results
 from gallery import open_cluster
 from tests.designer.forests import gathered, reduced
+from widgets.view_model import scene
 
 ASKED = {"collective": "all-gather", "size": "1MB", "chunks": 1}
 
@@ -133,10 +134,35 @@ def test_pages_go_round_past_the_last_tree():
 
 def test_a_film_that_no_page_could_hold_is_not_sent(monkeypatch):
     monkeypatch.setattr(assess, "MOST_MOVES", 3)
+    monkeypatch.setattr(scene, "SAMPLE", 3)
     told = assess.views_of(gathered(), None)
     assert set(told["scene"]) == {"topology"}
     assert told["load"]["links"]
     assert assess.UNPLAYED in told["summary"]["log"]
+
+
+def test_of_a_film_that_is_too_long_some_chunks_are_sent(result, monkeypatch):
+    """They move when they do among all others, and everything else is told of the whole plan."""
+    every = assess.views_of(result, None)
+    monkeypatch.setattr(assess, "MOST_MOVES", 3)
+    monkeypatch.setattr(scene, "SAMPLE", 7)
+    told = assess.views_of(result, None)
+    whole, some = every["scene"], told["scene"]
+
+    labels = [each["label"] for each in whole["chunks"]]
+    shown = [labels.index(each["label"]) for each in some["chunks"]]
+    assert 0 < len(shown) < len(labels)
+    kept = [each for each in whole["transfers"] if each[0] in shown]
+    assert [[shown[each[0]], *each[1:]] for each in some["transfers"]] == kept
+    assert {name: [shown[i] for i in own] for name, own in some["holds"].items()} == {
+        name: [i for i in own if i in shown]
+        for name, own in whole["holds"].items()
+        if set(own) & set(shown)
+    }
+    assert some["makespan"] == whole["makespan"]
+    assert told["load"] == every["load"]
+    assert f"{len(shown)} of {len(labels)} chunks" in some["title"]
+    assert f"{len(shown)} of its {len(labels)} chunks are played" in told["summary"]["log"][-1]
 
 
 def test_a_steady_state_is_told_with_its_rate():

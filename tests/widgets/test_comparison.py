@@ -237,6 +237,9 @@ def test_a_film_is_the_replay_of_its_row(compared, monkeypatch):
         assert film["scene"]["makespan"] == row.result.makespan
         assert len(film["scene"]["transfers"]) == len(row.result.timeline.transfers)
     monkeypatch.setattr(scene, "MOST_MOVES", 10)
+    monkeypatch.setattr(scene, "SAMPLE", 10)
+    assert 0 < len(scene.films(compared, keys)[0]["scene"]["transfers"]) <= 10
+    monkeypatch.setattr(scene, "SAMPLE", 1)
     assert "transfers" not in scene.films(compared, keys)[0]["scene"]
 
 

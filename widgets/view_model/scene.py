@@ -19,6 +19,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ccl import text
 from ccl.bound import Bound, Cut
 from ccl.collective import Chunk
@@ -30,7 +32,7 @@ from ccl.serialization.quantity import format_size
 from ccl.serialization.topoloom import topology_to_json
 from ccl.simulate import simulate
 from ccl.text import duration
-from ccl.timeline import Reason, Timeline, Transfer, causes, trace_critical
+from ccl.timeline import Reason, Timeline, Transfer, Transfers, causes, trace_critical
 from ccl.topology import Topology
 
 if TYPE_CHECKING:
@@ -47,6 +49,9 @@ MOST_EPOCHS = 20_000
 
 MOST_DETAILED = 30_000
 """Transfers of a scene above which it is not told why each of them waited."""
+
+SAMPLE = 50_000
+"""Transfers that are shown of a plan that has too many for a page."""
 
 MOST_NAMES = 6
 """Names in one sentence."""
@@ -81,7 +86,12 @@ def take(series: str, number: int) -> dict[str, Any]:
 
 
 def scene(
-    problem: Problem, plan: Plan, timeline: Timeline, *, take: dict[str, Any] | None = None
+    problem: Problem,
+    plan: Plan,
+    timeline: Timeline,
+    *,
+    take: dict[str, Any] | None = None,
+    most: int | None = None,
 ) -> dict[str, Any]:
     """Return what the player shows of a plan that was replayed; `take` as the function says it.
 
@@ -89,37 +99,83 @@ def scene(
     With up to `MOST_DETAILED` transfers the scene has `details`, else none: for each transfer its
     reason, the transfer that let it start (or -1), when what it carries was at its source and when
     it had left the link (µs), and the epoch that it was planned for (or -1).
+
+    Of a plan of more than `most` transfers the scene shows some chunks at the times at which they
+    move among all others, evenly taken, and its title says how many; nothing is played where one
+    chunk alone has too many.
     """
-    if timeline.images > 1 and isinstance(plan, Forest):
-        timeline = simulate(problem, plan.unfolded(problem.topology), chunks=timeline.chunks)
     topology, collective = problem.topology, problem.collective
+    shown, timeline = _seen(problem, plan, timeline, most=most)
+    if not shown:
+        return still(problem)
+    every = len(collective.chunks)
+    part = "" if len(shown) == every else f", {len(shown):,} of {every:,} chunks"
     step = _step(plan, timeline)
     epochs = max(1, math.ceil(timeline.makespan / step - 1e-6))
-    sizes = [chunk.size for chunk in collective.chunks]
     return {
         "topology": topology_to_json(topology),
-        "chunks": _chunks(problem),
-        "holds": _holds(problem),
-        "transfers": [
-            [
-                each.chunk,
-                each.src,
-                each.dst,
-                _tidy(each.start),
-                _tidy(each.end),
-                _tidy(each.nbytes / sizes[each.chunk]),
-            ]
-            for each in timeline.transfers
-        ],
+        "chunks": _chunks(problem, shown),
+        "holds": _holds(problem, shown),
+        "transfers": _rows(problem, timeline, shown),
         "makespan": timeline.makespan,
         "epoch_duration": step,
         "epochs": epochs,
         "sentences": _sentences(problem, timeline, step=step, epochs=epochs),
-        "title": f"{collective.kind} on {topology.name}",
-        "details": _details(problem, timeline),
+        "title": f"{collective.kind} on {topology.name}{part}",
+        "details": None if part else _details(problem, timeline),
         **_terms(timeline),
         **({} if take is None else {"take": take}),
     }
+
+
+def _rows(problem: Problem, timeline: Timeline, shown: Sequence[int]) -> list[list[Any]]:
+    """Return chunk, ends, start, end and share of the chunk of each transfer."""
+    place = {number: i for i, number in enumerate(shown)}
+    sizes = [chunk.size for chunk in problem.collective.chunks]
+    return [
+        [
+            place[each.chunk],
+            each.src,
+            each.dst,
+            _tidy(each.start),
+            _tidy(each.end),
+            _tidy(each.nbytes / sizes[each.chunk]),
+        ]
+        for each in timeline.transfers
+    ]
+
+
+def _seen(
+    problem: Problem, plan: Plan, timeline: Timeline, *, most: int | None
+) -> tuple[Sequence[int], Timeline]:
+    """Return numbers of the chunks that are shown, and how they move; none where one is too long."""
+    if most is not None and moves(timeline) > most:
+        shown = some_chunks(timeline, SAMPLE)
+        return shown, _only(timeline, shown)
+    if timeline.images > 1 and isinstance(plan, Forest):
+        timeline = simulate(problem, plan.unfolded(problem.topology), chunks=timeline.chunks)
+    return range(len(problem.collective.chunks)), timeline
+
+
+def some_chunks(timeline: Timeline, most: int) -> Sequence[int]:
+    """Return numbers of chunks with so many transfers together, evenly taken; none if one has more.
+
+    Of symmetric forests those whose trees stand for others.
+    """
+    moved = timeline.transfers
+    assert isinstance(moved, Transfers)  # only few are put together elsewhere
+    numbers, many = np.unique(moved.chunk, return_counts=True)
+    count = min(len(numbers), most // max(1, int(many.max(initial=1))))
+    return [int(numbers[i * len(numbers) // count]) for i in range(count)]
+
+
+def _only(timeline: Timeline, chunks: Sequence[int]) -> Timeline:
+    """Return the transfers of some chunks, each of which stands for itself."""
+    moved = timeline.transfers
+    assert isinstance(moved, Transfers)
+    places = np.flatnonzero(np.isin(moved.chunk, chunks))
+    terms = tuple(timeline.terms[i] for i in places.tolist()) if timeline.terms else ()
+    return Timeline(moved.at(places), timeline.makespan, timeline.chunks, terms=terms)
 
 
 def _terms(timeline: Timeline) -> dict[str, Any]:
@@ -137,18 +193,17 @@ def _terms(timeline: Timeline) -> dict[str, Any]:
     return {"terms": terms, "carried": carried}
 
 
-def _chunks(problem: Problem) -> list[dict[str, Any]]:
-    """Say of each chunk where it comes from, what it is called and how large it is."""
+def _chunks(problem: Problem, shown: Sequence[int]) -> list[dict[str, Any]]:
+    """Say of each chunk that is shown its origin, what it is called and how large it is."""
+    chunks, origins = problem.collective.chunks, _origins(problem)
     return [
         {
-            "origin": origin,
+            "origin": origins[number],
             "label": chunk_label(problem, number),
-            "size": chunk.size,
-            "reduced": chunk.reduced,
+            "size": chunks[number].size,
+            "reduced": chunks[number].reduced,
         }
-        for number, (chunk, origin) in enumerate(
-            zip(problem.collective.chunks, _origins(problem), strict=True)
-        )
+        for number in shown
     ]
 
 
@@ -247,12 +302,12 @@ def _details(problem: Problem, timeline: Timeline) -> dict[str, Any] | None:
     }
 
 
-def _holds(problem: Problem) -> dict[str, list[int]]:
-    """Chunks that each GPU has at the start."""
+def _holds(problem: Problem, shown: Sequence[int]) -> dict[str, list[int]]:
+    """Chunks that each GPU has at the start, by their places among those that are shown."""
     holds: dict[str, list[int]] = defaultdict(list)
-    for number, chunk in enumerate(problem.collective.chunks):
-        for rank in chunk.holders:
-            holds[problem.topology.ranks[rank]].append(number)
+    for place, number in enumerate(shown):
+        for rank in problem.collective.chunks[number].holders:
+            holds[problem.topology.ranks[rank]].append(place)
     return dict(holds)
 
 
@@ -291,7 +346,7 @@ def _join(names: list[str]) -> str:
 
 
 MOST_MOVES = 100_000
-"""Transfers of one film above which it is not played: a page has to hold two."""
+"""Transfers of one film above which it shows some of its chunks: a page has to hold two."""
 
 
 def key_of(row: Row) -> str:
@@ -349,7 +404,7 @@ def first_pair(comparison: Comparison, size: float | None = None) -> list[str]:
 def films(comparison: Comparison, chosen: Sequence[str]) -> list[dict[str, Any]]:
     """Return the two films of the rows that are chosen.
 
-    A row without a plan has no scene, and one with too many transfers a scene that stands still.
+    A row without a plan has no scene, and one with too many transfers shows some of its chunks.
     """
     return [{"key": key, "scene": _scene(row_of(comparison, key))} for key in chosen]
 
@@ -358,9 +413,7 @@ def _scene(row: Row | None) -> dict[str, Any] | None:
     if row is None or row.result is None:
         return None
     result = row.result
-    if moves(result.timeline) > MOST_MOVES:
-        return still(result.problem)
-    return scene(result.problem, result.plan, result.timeline)
+    return scene(result.problem, result.plan, result.timeline, most=MOST_MOVES)
 
 
 PROPS = {

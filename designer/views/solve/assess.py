@@ -28,7 +28,7 @@ from designer.shell.request import DEFAULT_FORMULATION, Json, Request, problem_o
 from designer.views.solve.results import bounds_to_json, summary_of
 from formulations import available, formulation, lower_bounds, measure, option_fields
 from widgets.charts.load import link_load
-from widgets.view_model.scene import STEPS, moves, scene, still, take
+from widgets.view_model.scene import STEPS, scene, take
 
 SECONDS = 1.0
 """For cuts in time, while somebody draws."""
@@ -271,7 +271,7 @@ def _measured(problem: Problem, request: Request) -> ModelSize | None:
 
 
 MOST_MOVES = 200_000
-"""Transfers above which nothing is played: a page cannot hold so many."""
+"""Transfers above which some chunks are played: a page cannot hold so many."""
 
 UNPLAYED = "it has too many transfers to be played here; its trees can be looked at one by one"
 
@@ -366,14 +366,11 @@ def views_of(
     take
         Which schedule of which solve it is, as `widgets.view_model.scene.take` says it.
     """
-    few = moves(best.timeline) <= MOST_MOVES
-    played = (
-        scene(best.problem, best.plan, best.timeline, take=take) if few else still(best.problem)
-    )
+    played = scene(best.problem, best.plan, best.timeline, take=take, most=MOST_MOVES)
     epochs = None if best.epochs is None else played.get("epochs")
     summary = {**summary_of(best), "epochs": epochs, "asked": question, "running": running}
-    if not few:
-        summary["log"] = [*summary["log"], UNPLAYED]
+    if told := unplayed(best, played):
+        summary["log"] = [*summary["log"], told]
     if running:
         summary["stop"] = "the best so far, the solve goes on"
     if again:
@@ -381,10 +378,21 @@ def views_of(
     return {
         "scene": played,
         "summary": summary,
-        "load": link_load(
-            best.timeline, best.makespan / STEPS if not few else played["epoch_duration"]
-        ),
+        "load": link_load(best.timeline, played.get("epoch_duration", best.makespan / STEPS)),
     }
+
+
+def unplayed(best: Result, played: Json) -> str:
+    """Say what of a plan is not played, nothing where all of it is."""
+    if "chunks" not in played:
+        return UNPLAYED
+    shown, every = len(played["chunks"]), len(best.problem.collective.chunks)
+    if shown == every:
+        return ""
+    return (
+        f"{shown:,} of its {every:,} chunks are played, at the times at which they move among all "
+        "others: a page cannot hold more"
+    )
 
 
 ENOUGH = re.compile(r"\ballow ([\d,]+) (epoch|step|hop|round)s? (?:and [\d,]+ rounds )?or more")
