@@ -148,7 +148,7 @@ def _rows(problem: Problem, timeline: Timeline, shown: Sequence[int]) -> list[li
 def _seen(
     problem: Problem, plan: Plan, timeline: Timeline, *, most: int | None
 ) -> tuple[Sequence[int], Timeline]:
-    """Return numbers of the chunks that are shown, and how they move; none where one is too long."""
+    """Return numbers of the chunks that are shown, and how they move; none if one is too long."""
     if most is not None and moves(timeline) > most:
         shown = some_chunks(timeline, SAMPLE)
         return shown, _only(timeline, shown)
