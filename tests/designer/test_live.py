@@ -161,6 +161,7 @@ def test_of_a_film_that_is_too_long_some_chunks_are_sent(result, monkeypatch):
     }
     assert some["makespan"] == whole["makespan"]
     assert told["load"] == every["load"]
+    assert (some["every"], whole.get("every")) == (len(labels), None)
     assert f"{len(shown)} of {len(labels)} chunks" in some["title"]
     assert f"{len(shown)} of its {len(labels)} chunks are played" in told["summary"]["log"][-1]
 

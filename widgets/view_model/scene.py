@@ -101,8 +101,8 @@ def scene(
     it had left the link (µs), and the epoch that it was planned for (or -1).
 
     Of a plan of more than `most` transfers the scene shows some chunks at the times at which they
-    move among all others, evenly taken, and its title says how many; nothing is played where one
-    chunk alone has too many.
+    move among all others, evenly taken, and `every` says how many there are; nothing is played
+    where one chunk alone has too many.
     """
     topology, collective = problem.topology, problem.collective
     shown, timeline = _seen(problem, plan, timeline, most=most)
@@ -124,6 +124,7 @@ def scene(
         "title": f"{collective.kind} on {topology.name}{part}",
         "details": None if part else _details(problem, timeline),
         **_terms(timeline),
+        **({"every": every} if part else {}),
         **({} if take is None else {"take": take}),
     }
 

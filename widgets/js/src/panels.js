@@ -111,6 +111,8 @@ export class Panels {
       ramp(stops.length > 1 ? stops : [...stops, ...stops], "colour of each origin"),
       h("em", {}, name(playback.origins.at(-1))),
     ];
+    const many = playback.scene.every;
+    if (many) parts.push(h("span", { class: "tl-gap" }, `${playback.scene.chunks.length.toLocaleString("en")} of ${many.toLocaleString("en")} chunks are shown`));
     if (canvas.heat) {
       parts.push(h("span", { class: "tl-gap" }, "Link load"), h("em", {}, "0"), ramp([colors.cold, colors.hot], "share of the epoch"), h("em", {}, "100 %"));
     }

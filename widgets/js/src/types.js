@@ -63,6 +63,7 @@
  * @property {number} makespan µs
  * @property {number} epoch_duration µs of one step of the player
  * @property {number} epochs
+ * @property {number} [every] chunks that there are, where only some are shown
  * @property {string[]} sentences what happens in each epoch, a line per sentence
  * @property {string} title
  * @property {{ranks: number[], label: string}[]} [terms] sets of ranks whose contributions to a sum are sent
