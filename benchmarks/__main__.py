@@ -16,6 +16,7 @@ from benchmarks import (
     methods,
     model_costs,
     responses,
+    scale,
     schedules,
     synthesizers,
     te_ccl,
@@ -29,6 +30,7 @@ app.command("astar")(te_ccl.astar)
 app.command("auto")(methods.auto)
 app.command("compare")(methods.compare)
 app.command("best")(best.best)
+app.command("scale")(scale.scale)
 app.command("schedules")(schedules.main)
 app.command("fluid")(fluid.main)
 app.command("taccl")(synthesizers.taccl)

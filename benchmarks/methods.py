@@ -28,6 +28,7 @@ from rich.table import Table
 from rich.text import Text
 
 from benchmarks.measuring import output, progress, said, table
+from benchmarks.random_problems import random_problem
 from ccl import text
 from ccl.collective import CollectiveKind, make_collective
 from ccl.errors import CclError
@@ -63,15 +64,23 @@ def auto(
     sizes: Annotated[str, typer.Option(help="Joined by commas.")] = AUTO_SIZES,
     seconds: Annotated[float, typer.Option(help="For each solve.")] = 20.0,
     keep: Annotated[Path | None, typer.Option(help="A file of answers to go on with.")] = None,
+    random: Annotated[int, typer.Option(help="So many random problems, no clusters.")] = 0,
+    seed: Annotated[int, typer.Option(help="Number of the first of these.")] = 0,
 ) -> None:
     """Print what `auto` finds and what the best of all other methods does."""
     names = cluster or [each.name for each in catalog()]
+    if random:
+        asked: Iterator[tuple[str, Problem]] = (
+            (f"random {number}", random_problem(number)) for number in range(seed, seed + random)
+        )
+    else:
+        asked = _questions(names, collective or list(AUTO_KINDS), sizes)
     console = output()
     ours = ("cluster", "collective", "size", "auto µs", "found by", "status", "bound µs")
     made = table("auto beside the others", (*ours, "best other µs", "by", "auto / other"))
     known = _Known(keep)
     worst, behind, questions = 0.0, 0, 0
-    for name, problem in _questions(names, collective or list(AUTO_KINDS), sizes):
+    for name, problem in asked:
         rows = [row for row in _rows(name, problem, known, seconds) if row["makespan"] is not None]
         line = _line(name, problem, rows)
         console.print(*line, sep="  ")

@@ -183,7 +183,7 @@ class ResourceLimits:
     def _look(self) -> None:
         pause = NEAR
         while not self._left.wait(pause) and self._process.poll() is None:
-            held = sum(_held(each) for each in tree(self._process.pid))
+            held = sum(memory_of(each) for each in tree(self._process.pid))
             self.most = max(self.most, held)
             if held > self.memory:
                 self.broken = True
@@ -243,7 +243,8 @@ def end_tree(process: subprocess.Popen[bytes]) -> None:
             each.kill()
 
 
-def _held(process: psutil.Process) -> float:
+def memory_of(process: psutil.Process) -> float:
+    """Return the bytes that a process has in memory, none if it is not there any more."""
     try:
         return float(process.memory_info().rss)
     except psutil.Error:

@@ -4,10 +4,10 @@
    tried.
 2. List scheduling in continuous time with one chunk per shard: a good plan at once.
 3. Trees along which shards travel in parts (`orbit-trees`, `forestcoll` and others) or in pieces
-   (`pieces`, the first for all-reduce, whose halves it lets overlap), which come closest to the
-   bound where bandwidth counts more than latency. On clusters that are not small they are tried in
-   a process of their own, on another core, while the rest goes on here; the first of them here and
-   alone where it takes little time. A plan of the best rate whose makespan is within 0.3 % of the
+   (`pieces`, which have most of the time for all-reduce, whose halves they let overlap), which come
+   closest to the bound where bandwidth counts more than latency. On clusters that are not small
+   they are tried in a process of their own, on another core, while the rest goes on here; the first
+   of them here and alone where it takes little time. A plan of the best rate within 0.3 % of the
    bound (`WORTH`) ends the search there.
 4. List scheduling again with shards cut into 2, 4, 8, ... chunks, as long as that gains.
 5. The constructions that fit: direct sends, rings, trees, doubling and the like; before 3 where
@@ -21,13 +21,11 @@ that keep them whole, and bounds on such plans count as proofs. Else the questio
 answer's own problem may have more chunks per shard than the requested one, and only bounds
 that hold for every plan count.
 
-A first plan on a machine that has not compiled the searches yet, while that is done.
-
-Closed forms, and one pass of list scheduling where the problem is small, are made by the searches
-as they are written (`formulations.core.preparing.interpreted`): a second for 16 GPUs, beside half
-a minute for compiling. The clock of the solve stands still, as no solve would take this time
-otherwise. Then small problems are searched as the searches are written, but for finer chunks, which
-wait for the compiler as larger problems do.
+While the searches are being compiled, on a new machine, closed forms, and one pass of list
+scheduling where the problem is small, are made by the searches as they are written: a second for 16
+GPUs, beside half a minute for compiling (`formulations.core.preparing.interpreted`). The clock of
+the solve stands still, as no solve would take this time otherwise. Then small problems are searched
+as the searches are written, but for finer chunks, which wait for the compiler.
 """
 
 from __future__ import annotations
@@ -57,7 +55,7 @@ from formulations.core.run import Progress, Run
 from formulations.jobs.solve_job import Aside
 
 TINY, LARGE = 500, 20_000
-"""Chunks times destinations above which only closed forms are made, and above which nothing is."""
+"""Pairs of a chunk and a rank above which only closed forms are made, and above which nothing is."""
 
 FORMS: tuple[tuple[str, dict[str, Any]], ...] = (("direct", {}), ("ring", {}), ("tree", {}))
 
@@ -69,7 +67,7 @@ def first_plan(run: Run) -> None:
     if ready():
         return
     prepare_searches()
-    most = sum(len(chunk.destinations) for chunk in run.problem.collective.chunks)
+    most = _pairs(run.problem)
     tried = (*FORMS, *((SEARCH,) if most <= TINY else ())) if most <= LARGE else ()
     with compiling(), interpreted():
         for name, options in tried:
@@ -131,10 +129,7 @@ TREES = (
 PIECES = "pieces"
 """Of these, the best where sums are added up and spread, whose halves it lets overlap."""
 
-RATE = "orbit-trees"
-"""The first of all: where sums are added up it has the best rate soon, and pieces go on from it."""
-
-SUMS, SUMS_ASIDE = {RATE: 6.0, PIECES: 1.6}, {RATE: 6.0, PIECES: 1.25}
+SUMS, SUMS_ASIDE = {TREES[0]: 6.0, PIECES: 1.6}, {TREES[0]: 6.0, PIECES: 1.25}
 """There each has one in so many parts of what is left, here and in a process of their own."""
 
 LONGEST = {PIECES: (8.0, 0.45), "one-shot": (2.0, 0.1), "chains": (4.0, 0.1)}
@@ -171,7 +166,7 @@ CHAINS = "chains"
 """What is tried only there: elsewhere others have the best rate, and it would take their time."""
 
 SENDS = 60_000
-"""Pairs of a chunk and a destination up to which shards are cut further."""
+"""Pairs of a chunk and a rank up to which shards are cut further."""
 
 SMALL, MODEST = 200, 500
 """Pairs up to which trees take less time than another process takes to begin: all, or the first."""
@@ -258,7 +253,7 @@ class Search:
         self._unsplit: dict[int, list[Bound]] = {}
         self._remarks = list(run.log)
         self._aside: Aside | None = None
-        self._pairs = sum(len(each.destinations) for each in run.problem.collective.chunks)
+        self._pairs = _pairs(run.problem)
         self._large = self._pairs > MANY
 
     def all(self) -> None:
@@ -271,7 +266,7 @@ class Search:
                     self._try(name, seconds=self._longest(name, self._turn(name, names)))
             return
         if self._pairs > (SMALL if self._sums or not ready() else MODEST):
-            self._trees_aside(TREES)
+            self._trees_aside(self._trees_in_order)
         if not self._large:
             self._begin()
         self._try(LISTS, seconds=None if self._large else self._share(4))
@@ -371,7 +366,7 @@ class Search:
         """Try trees here, where they take less time than another process takes to begin."""
         if self._aside is not None:
             return
-        names = TREES if self._pairs <= SMALL else TREES[:1]
+        names = self._trees_in_order if self._pairs <= SMALL else TREES[:1]
         for place, name in enumerate(names):
             most = SUMS.get(name, 3.0) if self._sums else min(3, len(names) - place + 1)
             self._try(name, seconds=self._longest(name, most))
@@ -380,6 +375,12 @@ class Search:
         """Return how many methods share what time is left when it is the turn of one of them."""
         parts = SUMS_ASIDE.get(name, 2.0) if self._sums else 2.0
         return 1.0 if name == names[-1] else parts
+
+    @property
+    def _trees_in_order(self) -> tuple[str, ...]:
+        """What sends along trees: where sums are added up and latency counts, pieces are first."""
+        first = self._sums and self._latent
+        return (PIECES, *(each for each in TREES if each != PIECES)) if first else TREES
 
     @property
     def _sums(self) -> bool:
@@ -552,19 +553,20 @@ class Search:
 
     def _listen(self) -> None:
         """Take what has been found aside so far."""
-        if self._aside is not None:
-            for found in self._aside.news():
-                self._hear_aside(found)
-
-    def _hear_aside(self, found: Result) -> None:
-        run = self.run
-        run.prove(each for each in found.bounds if not each.whole_chunks)
-        run.take(found, by=found.found_by or found.formulation)
+        for found in () if self._aside is None else self._aside.news():
+            self.run.prove(each for each in found.bounds if not each.whole_chunks)
+            self.run.take(found, by=found.found_by or found.formulation)
 
     def _wait(self) -> None:
         """Wait for what goes on aside, until it ends, is enough or the limit comes."""
         while self._aside is not None and not (self._done or self._close) and self._aside.wait():
             pass
+
+
+def _pairs(problem: Problem) -> int:
+    """Return how many ranks chunks come to, and how many contributions of others are added up."""
+    chunks = problem.collective.chunks
+    return sum(max(len(each.destinations), len(each.holders)) for each in chunks)
 
 
 def _counted(plan: Plan, *, chunks: int) -> Plan:
