@@ -55,7 +55,7 @@ from formulations.core.run import Progress, Run
 from formulations.jobs.solve_job import Aside
 
 TINY, LARGE = 500, 20_000
-"""Pairs of a chunk and a rank above which only closed forms are made, and above which nothing is."""
+"""Pairs of a chunk and a rank above which only closed forms are made, and then nothing is."""
 
 FORMS: tuple[tuple[str, dict[str, Any]], ...] = (("direct", {}), ("ring", {}), ("tree", {}))
 
