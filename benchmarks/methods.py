@@ -150,7 +150,10 @@ def _rows(name: str, problem: Problem, known: _Known, seconds: float) -> Iterato
 
 
 def _solved(problem: Problem, method: str, seconds: float) -> Row:
-    job = start(problem, formulation=method, time_limit=seconds)
+    try:
+        job = start(problem, formulation=method, time_limit=seconds)
+    except CclError as error:
+        return {"makespan": None, "why": str(error)}  # nothing can solve it
     try:
         result = job.result()
     except CclError as error:

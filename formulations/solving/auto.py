@@ -199,7 +199,7 @@ class Options:
 
 def refuses(problem: Problem) -> str | None:
     """Refuse what every method refuses, with the reason of the first."""
-    names = (LISTS, *CONSTRUCTIONS, CHANCE, *EXACT)
+    names = (LISTS, *CONSTRUCTIONS, CHANCE, *EXACT, *TREES)
     reasons = []
     for name in names:
         reasons.append(formulation(name).why_not(problem))
