@@ -148,6 +148,14 @@ class Candidate:
             found.append(Chain(self.word, tuple(levels)))
         return tuple(found)
 
+    def __str__(self) -> str:
+        """Say what groups do, one stage after the other."""
+        does = {"h": "add up", "x": "exchange"}
+        stages = zip(self.word, self.axes[0], strict=False)
+        said = [f"groups of {self.grid.shape[axis]} {does[each]}" for each, axis in stages]
+        said += ["owners spread the sums"] * self.word.endswith("s")
+        return ", then ".join(said) + "; pieces take the dimensions by turns" * (len(self.axes) > 1)
+
     def others(self) -> Iterator[Candidate]:
         """Yield the same with the dimensions in other orders, where all pieces have one order."""
         if len(self.axes) == 1:
@@ -203,6 +211,7 @@ def run(run: Run, options: NoOptions) -> Result:
     """Try all words, the best in other orders, and then in more pieces."""
     search = Search(run)
     search.all()
+    run.note(str(search.best))
     if run.enough:
         return run.finish(run.reached)
     return run.finish(Stop.TIME_LIMIT if search.over else Stop.PASSES)
@@ -246,6 +255,11 @@ class Search:
             self._attempt(each, each.pieces, sends=FEW)
         self._until = self._end
         self._offer()
+
+    @property
+    def best(self) -> Candidate:
+        """The best."""
+        return min(self._tried, key=lambda each: each[:2])[-1]
 
     @property
     def _leading(self) -> list[tuple[float, int, Candidate]]:

@@ -20,12 +20,6 @@ Every better plan is reported as it comes. Who fixes the chunks (`Collective.who
 that keep them whole, and bounds on such plans count as proofs. Else the question is the bytes: the
 answer's own problem may have more chunks per shard than the requested one, and only bounds
 that hold for every plan count.
-
-While the searches are being compiled, on a new machine, closed forms, and one pass of list
-scheduling where the problem is small, are made by the searches as they are written: a second for 16
-GPUs, beside half a minute for compiling (`formulations.core.preparing.interpreted`). The clock of
-the solve stands still, as no solve would take this time otherwise. Then small problems are searched
-as the searches are written, but for finer chunks, which wait for the compiler.
 """
 
 from __future__ import annotations
@@ -43,51 +37,11 @@ from ccl.options import option, option_fields
 from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.result import PROOF_TOLERANCE, Plan, Result, Status, Stop
-from formulations.core.preparing import (
-    compiling,
-    interpreted,
-    interpreting,
-    prepare_searches,
-    ready,
-)
+from formulations.core.preparing import interpreted, interpreting, ready
 from formulations.core.registry import Formulation, formulation
 from formulations.core.run import Progress, Run
 from formulations.jobs.solve_job import Aside
-
-TINY, LARGE = 500, 20_000
-"""Pairs of a chunk and a rank above which only closed forms are made, and then nothing is."""
-
-FORMS: tuple[tuple[str, dict[str, Any]], ...] = (("direct", {}), ("ring", {}), ("tree", {}))
-
-SEARCH: tuple[str, dict[str, Any]] = ("list", {"passes": 1})
-
-
-def first_plan(run: Run) -> None:
-    """Offer what can be made without compiled searches; nothing where they are compiled."""
-    if ready():
-        return
-    prepare_searches()
-    most = _pairs(run.problem)
-    tried = (*FORMS, *((SEARCH,) if most <= TINY else ())) if most <= LARGE else ()
-    with compiling(), interpreted():
-        for name, options in tried:
-            _offered(run, name, options)
-
-
-def _offered(run: Run, name: str, options: dict[str, Any]) -> None:
-    """Let a formulation offer its plan to a run, and keep the best."""
-    chosen = formulation(name)
-    if run.enough or chosen.why_not(run.problem) is not None:
-        return
-    from formulations.solving.windows import answer  # noqa: PLC0415  it replays
-
-    inner = replace(run, method=name, log=[], time_limit=None)
-    try:
-        answer(chosen, inner, chosen.options(**options))
-    except SolveError as error:
-        run.note(f"{name}: {error}")
-    run.best = inner.best
-
+from formulations.solving.first_plan import TINY, first_plan, pairs_of
 
 EFFORT = {"quick": 0.0, "normal": 10.0, "thorough": 60.0}
 """Seconds that each exact method may take."""
@@ -252,8 +206,9 @@ class Search:
         self._plans: dict[int, Result] = {}
         self._unsplit: dict[int, list[Bound]] = {}
         self._remarks = list(run.log)
+        self._told: tuple[Plan | None, tuple[str, ...]] = None, ()
         self._aside: Aside | None = None
-        self._pairs = _pairs(run.problem)
+        self._pairs = pairs_of(run.problem)
         self._large = self._pairs > MANY
 
     def all(self) -> None:
@@ -288,9 +243,13 @@ class Search:
         self._wait()
 
     def end(self) -> None:
-        """Stop what still goes on elsewhere."""
+        """Stop what still goes on elsewhere, and keep the notes on the best."""
         if self._aside is not None:
             self._aside.close()
+        plan, told = self._told
+        best = self.run.best
+        told = told if best is None or best.plan is plan else best.log
+        self.run.log[:] = [*self._remarks, *told]
 
     @property
     def tiny(self) -> bool:
@@ -528,8 +487,8 @@ class Search:
             run.take(found, by=name)
         if name in EXACT:
             self._remarks += [each for each in inner.log if each not in self._remarks]
-        of_best = found is not None and run.best is not None and run.best.plan is found.plan
-        run.log[:] = [*self._remarks, *(each for each in inner.log if of_best)]
+        if found is not None and run.best is not None and run.best.plan is found.plan:
+            self._told = found.plan, tuple(inner.log)
         if inner.size is not None:
             run.met(inner.size)
         run.prove(
@@ -561,12 +520,6 @@ class Search:
         """Wait for what goes on aside, until it ends, is enough or the limit comes."""
         while self._aside is not None and not (self._done or self._close) and self._aside.wait():
             pass
-
-
-def _pairs(problem: Problem) -> int:
-    """Return how many ranks chunks come to, and how many contributions of others are added up."""
-    chunks = problem.collective.chunks
-    return sum(max(len(each.destinations), len(each.holders)) for each in chunks)
 
 
 def _counted(plan: Plan, *, chunks: int) -> Plan:

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import pytest
 
+from benchmarks.random_problems import random_problem
 from ccl.collective import Chunk, custom, make_collective
 from ccl.errors import Infeasible, ProblemError
 from ccl.problem import Problem
@@ -19,6 +20,7 @@ from ccl.topology import Link, SharedLimit, Topology, device, duplex
 from ccl.verify import verify
 from formulations import available, formulation, solve
 from formulations.core.run import Progress
+from formulations.solving.first_plan import pairs_of
 from gallery import open_cluster
 
 MB = 1e6
@@ -311,3 +313,32 @@ def test_the_same_seed_gives_the_same_plan():
 
     assert results[0].plan == results[1].plan
     assert results[0].options == {**quick, "methods": ""}
+
+
+def test_what_only_trees_take_is_taken():
+    """Memory that stores and cannot copy is more than searches know; trees may pass it by."""
+    devices = (*(device("gpu", f"g{i}") for i in range(3)), device("memory", "m", copies=False))
+    ends = [("g0", "g1"), ("g1", "g2"), ("g2", "g0"), ("g0", "m")]
+    links = tuple(link for pair in ends for link in duplex(*pair, bandwidth=10.0, alpha=1.0))
+    problem = Problem(
+        Topology("memory beside", devices, links), make_collective("all-gather", 3, MB)
+    )
+
+    assert formulation("list").why_not(problem) is not None
+    assert solve(problem).makespan <= solve(problem, "orbit-trees").makespan
+
+
+def test_sums_are_as_many_as_what_spreads_them():
+    """A shard of a sum has as many ranks as one that goes out, so both are searched alike."""
+    there, back = (asked("dgx-1v", kind, MB) for kind in ("all-gather", "reduce-scatter"))
+
+    assert pairs_of(there) == pairs_of(back)
+
+
+@pytest.mark.parametrize("seed", range(400))
+@pytest.mark.cover(40)
+def test_it_takes_what_any_other_takes(seed):
+    problem = random_problem(seed)
+    able = [each.name for each in available() if each.why_not(problem) is None]
+
+    assert "auto" in able or not able

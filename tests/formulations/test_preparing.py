@@ -27,7 +27,7 @@ from formulations.core.run import Run
 from formulations.engines import kernels
 from formulations.engines.kernels import arborescence, arrays, dispatch
 from formulations.jobs.child import Watch
-from formulations.solving.auto import first_plan
+from formulations.solving.first_plan import first_plan
 from gallery import open_cluster
 
 

@@ -48,7 +48,7 @@ FEW = 8
 AS_WRITTEN = 3_000
 """The same where searches are as they are written, while they are being compiled."""
 
-COUNTS = (1, 2, 4, 8, 24, 48, 96, 192)
+COUNTS = (1, 2, 4, 8, 16, 24, 48, 96, 192)
 """Pieces of a shard that are tried, about."""
 
 BEGIN = 24

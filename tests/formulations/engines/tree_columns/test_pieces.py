@@ -1,5 +1,7 @@
 """Pieces along trees: patterns, weights, whole numbers of pieces, and the plans."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,8 +12,10 @@ from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.result import Status
 from formulations import solve
+from formulations.core.preparing import clock
 from formulations.core.registry import formulation
 from formulations.engines.list_scheduling.timed import transfers_of
+from formulations.engines.tree_columns.cuts import Kind, Limits
 from formulations.engines.tree_columns.heads_tails import counted
 from formulations.engines.tree_columns.patterns import Pattern, Undirected, met
 from gallery import open_cluster
@@ -161,3 +165,32 @@ def test_whole_numbers_of_pieces_are_within_one_of_their_shares(weights, pieces)
     found = counted(shares, pieces)
     assert found.sum() == pieces
     assert (np.abs(found - shares * pieces) < 1).all()
+
+
+def test_numbers_of_pieces_are_climbed_with_the_cheap_ones_before_the_far_ones():
+    """48 is the best, 24 and 96 are worse: then 8 comes before 192, which takes longer."""
+    tried: list[int] = []
+
+    def attempt(number: int) -> float:
+        tried.append(number)
+        return abs(number - 48) + 1.0
+
+    kind = Kind(0, attempt, [8, 24, 48, 96, 192])
+    while kind.left:
+        kind.step(24)
+
+    assert tried == [24, 48, 96, 8, 192]
+
+
+def test_what_could_not_be_verified_in_time_is_not_put_into_order():
+    """Verifying ten thousand sends takes ten seconds here; without a plan yet it is done."""
+    run = SimpleNamespace(best=None, enough=False)
+    limits = Limits(clock() + 5.0, run)
+    limits.rates[False] = 1e-3
+    few, many = SimpleNamespace(work=1_000, terms=None), SimpleNamespace(work=10_000, terms=None)
+
+    assert not limits.too_many(many)
+    run.best = object()
+    assert limits.too_many(many)
+    assert not limits.too_many(few)
+    assert limits.too_many(SimpleNamespace(work=1_000, terms=()))  # names take longer
