@@ -332,13 +332,13 @@ class Search:
 
     def _turn(self, name: str, names: Sequence[str]) -> float:
         """Return how many methods share what time is left when it is the turn of one of them."""
-        parts = SUMS_ASIDE.get(name, 2.0) if self._sums else 2.0
+        parts = SUMS_ASIDE.get(name, 2.0) if self._sums and not self._large else 2.0
         return 1.0 if name == names[-1] else parts
 
     @property
     def _trees_in_order(self) -> tuple[str, ...]:
-        """What sends along trees: where sums are added up and latency counts, pieces are first."""
-        first = self._sums and self._latent
+        """What sends along trees: pieces first where sums are added up and latency counts."""
+        first = self._sums and self._latent and not self._large
         return (PIECES, *(each for each in TREES if each != PIECES)) if first else TREES
 
     @property
