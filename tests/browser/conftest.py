@@ -307,3 +307,29 @@ def drawn(show: Callable[..., CanvasDriver], page: Page, ring: Ring) -> CanvasDr
 def film(show: Callable[..., CanvasDriver], page: Page, ring: Ring) -> CanvasDriver:
     """The ring with its schedule and cut."""
     return show(page, *ring)
+
+
+def settle(page: Page, quiet_s: float = 1.0) -> None:
+    """Wait until the page has asked nothing for a while, and all that it asked is answered.
+
+    The load state of Playwright is reached once, after the page has come, and never lost again.
+    """
+    last, running = [time.monotonic()], list[Any]()
+
+    def asked(request: Any) -> None:
+        last[0] = time.monotonic()
+        running.append(request)
+
+    def ended(request: Any) -> None:
+        last[0] = time.monotonic()
+        if request in running:
+            running.remove(request)
+
+    page.on("request", asked)
+    page.on("requestfinished", ended)
+    page.on("requestfailed", ended)
+    while running or time.monotonic() - last[0] < quiet_s:
+        page.wait_for_timeout(50)
+    page.remove_listener("request", asked)
+    page.remove_listener("requestfinished", ended)
+    page.remove_listener("requestfailed", ended)

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.conftest import settle
+
 pytestmark = pytest.mark.browser
 
 SLOW = 90_000
@@ -54,10 +56,13 @@ def press(page, name):
 
 
 def solve(page):
-    """Press Solve and wait for the end."""
+    """Press Solve once all that was typed is known, and wait for the end."""
+    page.keyboard.press("Tab")
+    settle(page)
     page.get_by_role("button", name="Solve", exact=True).click()
     page.locator("#schedule .ds-banner").wait_for(timeout=SLOW)
     page.locator("#solve").wait_for(state="visible", timeout=SLOW)
+    settle(page)
 
 
 def test_a_machine_is_dropped_asked_about_solved_exported_and_opened_again(designer, tmp_path):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import time
 
 import pytest
 from playwright.sync_api import expect
 
 from designer.server.guard import ASK, STORE
 from designer.session import MOST_STORED
+from tests.browser.conftest import settle
 
 pytestmark = pytest.mark.browser
 
@@ -45,31 +45,6 @@ def sends(posted):
     """Return (paths that a whole drawing went to, how many questions refer to one)."""
     whole = [url.rsplit("/", 1)[1] for url, body in posted if WHOLE in body]
     return whole, sum('"$topology"' in body for _, body in posted)
-
-
-def settle(page, quiet_s=1.0):
-    """Wait until the page has asked nothing for a while, and all that it asked is answered.
-
-    The load state of Playwright is reached once, after the page has come, and never lost again.
-    """
-    last, running = [time.monotonic()], []
-
-    def asked(request):
-        last[0] = time.monotonic()
-        running.append(request)
-
-    def ended(request):
-        last[0] = time.monotonic()
-        if request in running:
-            running.remove(request)
-
-    heard = {"request": asked, "requestfinished": ended, "requestfailed": ended}
-    for event, listener in heard.items():
-        page.on(event, listener)
-    while running or time.monotonic() - last[0] < quiet_s:
-        page.wait_for_timeout(50)
-    for event, listener in heard.items():
-        page.remove_listener(event, listener)
 
 
 def test_one_edit_sends_the_drawing_once(page, server, drive, posted):
