@@ -211,7 +211,7 @@ def run(run: Run, options: NoOptions) -> Result:
     """Try all words, the best in other orders, and then in more pieces."""
     search = Search(run)
     search.all()
-    run.note(str(search.best))
+    run.note(str(search.leading[0][-1]))
     if run.enough:
         return run.finish(run.reached)
     return run.finish(Stop.TIME_LIMIT if search.over else Stop.PASSES)
@@ -243,9 +243,9 @@ class Search:
         every = candidates(self._run.problem.topology)
         # What takes least time comes first.
         self._compare(sorted(every, key=lambda each: each.pieces * each.messages))
-        self._compare([other for *_, best in self._leading for other in best.others()])
+        self._compare([other for *_, best in self.leading for other in best.others()])
         if self._fixed is None:
-            for makespan, pieces, each in self._leading:
+            for makespan, pieces, each in self.leading:
                 self._refine(each, pieces, makespan)
 
     def _compare(self, every: Iterable[Candidate]) -> None:
@@ -257,12 +257,7 @@ class Search:
         self._offer()
 
     @property
-    def best(self) -> Candidate:
-        """The best."""
-        return min(self._tried, key=lambda each: each[:2])[-1]
-
-    @property
-    def _leading(self) -> list[tuple[float, int, Candidate]]:
+    def leading(self) -> list[tuple[float, int, Candidate]]:
         """The best so far: µs, pieces with paths of their own, and the candidate."""
         return sorted(self._tried, key=lambda each: each[:2])[:BEST]
 

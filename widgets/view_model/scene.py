@@ -151,14 +151,14 @@ def _seen(
 ) -> tuple[Sequence[int], Timeline]:
     """Return numbers of the chunks that are shown, and how they move; none if one is too long."""
     if most is not None and moves(timeline) > most:
-        shown = some_chunks(timeline, SAMPLE)
+        shown = _some_chunks(timeline, SAMPLE)
         return shown, _only(timeline, shown)
     if timeline.images > 1 and isinstance(plan, Forest):
         timeline = simulate(problem, plan.unfolded(problem.topology), chunks=timeline.chunks)
     return range(len(problem.collective.chunks)), timeline
 
 
-def some_chunks(timeline: Timeline, most: int) -> Sequence[int]:
+def _some_chunks(timeline: Timeline, most: int) -> Sequence[int]:
     """Return numbers of chunks with so many transfers together, evenly taken; none if one has more.
 
     Of symmetric forests those whose trees stand for others.
