@@ -40,7 +40,7 @@ from interchange.programs.checks import (
     promise,
     wrong_sizes,
 )
-from interchange.programs.one_sided.program import PutProgram
+from interchange.programs.one_sided import PutProgram
 
 CUSTOM = Finding("custom", "a custom collective promises nothing to compare with; its orders agree")
 """The remark on a program whose results are compared with nothing."""

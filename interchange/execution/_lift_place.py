@@ -23,7 +23,6 @@ from dataclasses import dataclass, replace
 from ccl.errors import FormatError
 from ccl.plans import Schedule, Send, ranks_of
 from ccl.topology import Link, Topology
-from interchange.execution._lift_run import Carry
 
 MOST_PASSES = 64
 FINE = 4
@@ -37,6 +36,16 @@ _MARGIN = 0.01
 
 Key = tuple[int, int]
 """A chunk and a rank."""
+
+
+@dataclass(frozen=True, slots=True)
+class Carry:
+    """A chunk of a message from a rank to another; `mask` has the contributions in it, as bits."""
+
+    src: int
+    dst: int
+    chunk: int
+    mask: int
 
 
 class Held:

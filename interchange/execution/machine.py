@@ -25,7 +25,7 @@ import numpy as np
 
 from interchange.programs import Buffer, Program, Slot
 from interchange.programs.checks import SHORT_INPUT, SHORT_OUTPUT, SUMS, Promise, place
-from interchange.programs.one_sided.program import PutProgram
+from interchange.programs.one_sided import PutProgram
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from typing import Literal
 
 from ccl.collective import CollectiveKind
 from interchange import programs as ir
-from interchange.programs.one_sided.program import PutProgram
+from interchange.programs.one_sided import PutProgram
 
 FindingKind = Literal[
     "call",

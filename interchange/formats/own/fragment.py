@@ -1,9 +1,10 @@
-"""A cluster and its question as the fragment of a link: ``http://127.0.0.1:8050/#t=...``.
+"""Documents of ``topoloom/1`` as files, and in links: ``http://127.0.0.1:8050/#t=...``.
 
-Browsers keep fragments to themselves, so that a link shows nothing to whoever carries it. The text
-is a document of ``topoloom/1`` without a plan, beside how it is to be solved, as JSON, compressed
-by zlib (RFC 1950) in the alphabet for addresses of base 64 (RFC 4648, section 5). What is read is
-bounded twice: by the length of the text, and by what it unpacks to before all of it is unpacked.
+A link has a cluster and its question as its fragment. Browsers keep fragments to themselves, so
+that a link shows nothing to whoever carries it. The text is a document without a plan, beside how
+it is to be solved, as JSON, compressed by zlib (RFC 1950) in the alphabet for addresses of base 64
+(RFC 4648, section 5). What is read is bounded twice: by the length of the text, and by what it
+unpacks to before all of it is unpacked.
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ from msgspec import Meta, Struct
 
 from ccl.errors import FormatError, ProblemError
 from ccl.result import Stop
+from ccl.serialization import conditions
 from ccl.serialization.conditions import Document, document_from_json, document_to_json
 from ccl.serialization.text import decode_json
+from interchange.formats import format as formats
 from interchange.formats.format import Imported, Reader, Report, Request, Writer, Written, one_file
 
 HOME = "http://127.0.0.1:8050/"
@@ -37,6 +40,7 @@ MOST_LETTERS = 20_000
 MOST_BYTES = 1_000_000
 """That a fragment unpacks to."""
 
+_FORMAT = re.compile(rb'"format"\s*:\s*"topoloom/')
 _ADDRESS = re.compile(rb"\s*(?:https?:/{1,2}[!-~]{0,2000})?#t=[\w-]")
 _ALPHABET = re.compile(r"[A-Za-z0-9_-]+")
 _BEGIN = "#t="
@@ -228,6 +232,42 @@ def write(content: Document) -> Written:
     return one_file(link_of(Share.of(content)) + "\n", ending="txt", lost=lost)
 
 
-READER = Reader("link", "Topoloom link", ("txt", "url"), recognises, read)
+def _names_format(content: bytes) -> bool:
+    """Say whether a text names our format near its beginning."""
+    return content.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") and bool(
+        _FORMAT.search(content[:4096])
+    )
 
-WRITER = Writer("link", "Topoloom link", "txt", "topology", write)
+
+def _read_document(content: bytes, request: Request) -> Imported:
+    """Read a document; nothing is assumed and nothing left out."""
+    found = conditions.parse_document(content, name=request.name)
+    topology = found.topology
+    told = f"a {found.kind} document: {len(topology.devices)} devices, {len(topology.links)} links"
+    return Imported(found, Report(taken=(told,)))
+
+
+def _write_document(content: Document) -> Written:
+    """Write all that a document holds."""
+    return one_file(conditions.document_text(content), ending="json")
+
+
+def _write_schedule(content: Document) -> Written:
+    """Write the plan with its problem, without the bounds and the log of a result."""
+    problem, plan, _ = formats.replayed(content)
+    lost = ("bounds, log and options of the result",) if content.result is not None else ()
+    text = conditions.document_text(
+        conditions.document(problem, plan=plan, positions=content.positions)
+    )
+    return one_file(text, ending="json", lost=lost)
+
+
+READERS = (
+    Reader("topoloom", "Topoloom document", ("json",), _names_format, _read_document),
+    Reader("link", "Topoloom link", ("txt", "url"), recognises, read),
+)
+WRITERS = (
+    Writer("topoloom", "Topoloom document", "json", "topology", _write_document),
+    Writer("schedule", "Topoloom plan, alone", "json", "plan", _write_schedule),
+    Writer("link", "Topoloom link", "txt", "topology", write),
+)

@@ -38,9 +38,7 @@ from interchange.formats.fields import head_of
 from interchange.formats.format import Writer, Written, one_file, replayed
 from interchange.formats.runtimes.msccl_xml.read import BUFFERS, COLLECTIVES, ROOTED
 from interchange.programs import Buffer
-from interchange.programs import one_sided as puts
-from interchange.programs.one_sided import lower_one_sided
-from interchange.programs.one_sided import program as ir
+from interchange.programs import one_sided as ir
 
 Amount = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 MOST_BYTES = 2**64 - 1
@@ -488,7 +486,7 @@ MANY_BLOCKS = 64
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(puts.Options):
+class Options(ir.Options):
     """How a plan becomes a file."""
 
 
@@ -512,7 +510,7 @@ def one_sided_to_text(program: ir.PutProgram) -> str:
 
 def _write(content: Document, options: Options) -> Written:
     problem, plan, _ = replayed(content)
-    program = lower_one_sided(problem, plan, options)
+    program = ir.lower_one_sided(problem, plan, options)
     return one_file(one_sided_to_text(program), ending="json", lost=_lost(program))
 
 

@@ -15,7 +15,7 @@ from ccl.verify import verify
 from formulations import solve
 from gallery import open_cluster
 from interchange.execution import execute
-from interchange.execution._lift_run import Carry
+from interchange.execution._lift_place import Carry
 from interchange.execution.lifting import BANDWIDTH, _values, lift, mesh_of
 from interchange.programs import Program, RankProgram, Slot, Step, ThreadBlock
 from interchange.programs.lowering import lower

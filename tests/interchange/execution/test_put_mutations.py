@@ -11,8 +11,7 @@ from ccl.collective import make_collective
 from ccl.problem import Problem
 from formulations import solve
 from interchange.execution.one_sided import execute_one_sided
-from interchange.programs.one_sided import Channel, Options, lower_one_sided
-from interchange.programs.one_sided.program import PUT_OPERATIONS
+from interchange.programs.one_sided import PUT_OPERATIONS, Channel, Options, lower_one_sided
 from tests.ccl.clusters import mesh, ring
 from tests.interchange.execution.puts_oracle import verdict_of_puts
 

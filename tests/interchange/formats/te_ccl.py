@@ -8,7 +8,7 @@ from typing import Any
 
 from ccl.topology import Link, Topology, device, duplex
 from interchange.formats.format import Imported, Request
-from interchange.formats.synthesizers.te_ccl.schedule import READER
+from interchange.formats.synthesizers.te_ccl import READER
 
 MB = 1e6
 

@@ -19,7 +19,7 @@ from ccl.verify import verify
 from formulations import solve
 from interchange.formats.catalogue import reader, writer
 from interchange.formats.format import Request
-from interchange.formats.synthesizers.te_ccl.schedule import READER, WRITER
+from interchange.formats.synthesizers.te_ccl import READER, WRITER
 from tests.ccl.clusters import line, ring, star
 from tests.ccl.planner import Planner, split, spread
 from tests.interchange.formats.strategies import planned

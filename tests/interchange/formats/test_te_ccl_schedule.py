@@ -12,7 +12,7 @@ from ccl.topology import Topology, device, duplex
 from ccl.verify import verify
 from gallery.nvidia import ndv2
 from interchange.formats.format import Question, Request
-from interchange.formats.synthesizers.te_ccl.schedule import READER
+from interchange.formats.synthesizers.te_ccl import READER
 from tests.interchange.formats.te_ccl import (
     MB,
     line,
