@@ -20,26 +20,11 @@ import numpy as np
 
 from ccl.errors import CclError, ProblemError
 from interchange import programs as ir
-from interchange.execution.blocks import (
-    Interpreter,
-    Walk,
-    deadlock,
-    finishing_order,
-    machine_of,
-    shuffled,
-)
+from interchange.execution import blocks as orders
 from interchange.execution.hazards import described, hazards, overlaps, unwritten
 from interchange.execution.machine import Machine, Memory, Values, difference, integers, reals
-from interchange.programs.checks import (
-    SUMS,
-    Finding,
-    Promise,
-    mismatched,
-    misplaced,
-    place,
-    promise,
-    wrong_sizes,
-)
+from interchange.programs import checks as static
+from interchange.programs.checks import Finding, Promise, place
 from interchange.programs.one_sided import PutProgram
 
 CUSTOM = Finding("custom", "a custom collective promises nothing to compare with; its orders agree")
@@ -55,7 +40,7 @@ def slots_needed(machine: Machine, *, most: int) -> int:
     """Return the messages a connection must hold for a machine that finishes with `most`."""
     every = len(machine.actions)
     for slots in range(1, most):
-        if len(finishing_order(machine, slots=slots)) == every:
+        if len(orders.finishing_order(machine, slots=slots)) == every:
             return slots
     return most
 
@@ -72,8 +57,8 @@ def full_chunks(program: ir.Program, memory: Memory, *, slots: int) -> Finding |
             f"{MOST_MESSAGES:,} are tried as messages of their own"
         )
         return Finding("room", words)
-    machine = machine_of(_alone(program), memory)
-    order = finishing_order(machine, slots=slots)
+    machine = orders.machine_of(_alone(program), memory)
+    order = orders.finishing_order(machine, slots=slots)
     if len(order) == len(machine.actions):
         return None
     at = list(machine.starts[:-1])
@@ -175,8 +160,8 @@ class Run:
     def execute(self, interleavings: int, *, seed: int, keep_input: bool) -> None:
         """Analyse it, then run it in many orders."""
         machine = self.machine
-        self.order = finishing_order(machine, slots=self.slots)
-        stuck = deadlock(machine, self.order, slots=self.slots)
+        self.order = orders.finishing_order(machine, slots=self.slots)
+        stuck = orders.deadlock(machine, self.order, slots=self.slots)
         if stuck is not None:
             self.findings.append(self._with_room(stuck))
             return
@@ -192,12 +177,12 @@ class Run:
             kind = self.findings if keep_input else self.remarks
             kind += self._input_written()
         self._interleave(values, interleavings, seed=seed)
-        if not self.findings and self.promised.kind in SUMS:
+        if not self.findings and self.promised.kind in static.SUMS:
             self.deviation = self._float32(seed)
 
     def _with_room(self, stuck: Finding) -> Finding:
         """Return a deadlock with what more room would change."""
-        if len(finishing_order(self.machine, slots=None)) < len(self.machine.actions):
+        if len(orders.finishing_order(self.machine, slots=None)) < len(self.machine.actions):
             return stuck
         return stuck.prefixed(f"with {self.slots} messages to a connection there is a ")
 
@@ -221,13 +206,13 @@ class Run:
 
     def _interleave(self, values: Values, interleavings: int, *, seed: int) -> None:
         """Run it in many orders until a result is wrong."""
-        interpreter = Interpreter(self.machine, values.start)
-        walk = Walk(self.machine, slots=self.slots)
+        interpreter = orders.Interpreter(self.machine, values.start)
+        walk = orders.Walk(self.machine, slots=self.slots)
         expected = values.expected
         if self.promised.kind == "custom":
             expected = interpreter.run(self.order)[values.places]
         for number in range(interleavings):
-            memory = interpreter.run(walk(shuffled(self.machine, number=number, seed=seed)))
+            memory = interpreter.run(walk(orders.shuffled(self.machine, number=number, seed=seed)))
             got = memory[values.places]
             self.interleavings += 1
             if not np.array_equal(got, expected):
@@ -264,7 +249,7 @@ class Run:
     def _float32(self, seed: int) -> float:
         """Return the largest relative error of sums of float32 numbers from 1 to 2."""
         values = reals(self.promised, self.memory, seed=seed)
-        memory = Interpreter(self.machine, values.start).run(self.order)
+        memory = orders.Interpreter(self.machine, values.start).run(self.order)
         exact = values.expected
         return float(np.max(np.abs(memory[values.places] - exact) / exact))
 
@@ -384,7 +369,7 @@ def execute(
     for in_place, allowed in ((False, program.out_of_place), (True, program.in_place)):
         if allowed and not any(run.findings for run in done):
             memory = Memory(program, promised, in_place=in_place)
-            run = Run(machine_of(program, memory), memory, promised, slots=slots)
+            run = Run(orders.machine_of(program, memory), memory, promised, slots=slots)
             run.execute(interleavings, seed=seed, keep_input=keep_input)
             done.append(run)
     return _together(program, done, slots, began)
@@ -394,7 +379,7 @@ def examined(
     program: Executed, checks: Callable[[Executed, Promise], Iterator[Finding]]
 ) -> Promise | tuple[Finding, ...]:
     """Return what a program must keep, or what is wrong with it before anything runs."""
-    promised = promise(program)
+    promised = static.promise(program)
     if isinstance(promised, Finding):
         return (promised,)
     return tuple(islice(checks(program, promised), MOST)) or promised
@@ -405,11 +390,11 @@ def _before_running(program: ir.Program, promised: Promise) -> Iterator[Finding]
     if not program.in_place and not program.out_of_place:
         yield Finding("call", "it may be called neither in place nor out of place; allow one")
     placed = True
-    for each in (*wrong_sizes(program, promised), *misplaced(program)):
+    for each in (*static.wrong_sizes(program, promised), *static.misplaced(program)):
         placed = False
         yield each
     if placed:
-        yield from mismatched(program)
+        yield from static.mismatched(program)
 
 
 def check_size(program: ir.Program | PutProgram, held: int, moved: int) -> None:

@@ -26,7 +26,7 @@ from interchange.execution.hazards import Hazard, hazards
 from interchange.execution.machine import Action, Counters, Effect, Machine, Memory, Thread
 from interchange.programs import Slot
 from interchange.programs import one_sided as puts
-from interchange.programs.checks import Finding, Promise, Where, place, wrong_sizes
+from interchange.programs.checks import Finding, FindingKind, Promise, Where, place, wrong_sizes
 from interchange.programs.one_sided import MOVES, Cells, Op, PutProgram
 
 CALLER = -1
@@ -254,41 +254,47 @@ SHAPES: Mapping[str, Sides] = {
 """Of each move its sources and destinations: l here, r at another rank; + once or more often."""
 
 
+Fault = tuple[FindingKind, str]
+"""What is wrong with an operation; its place comes before the words."""
+
+
 def misplaced(program: PutProgram) -> Iterator[Finding]:
     """Yield what is wrong with single operations."""
     for rank, block, number, op in program.ops():
         where = rank, block, number
-        yield from _shape(where, op)
-        for cells in (*op.src, *op.dst):
-            yield from _in_range(program, where, op, cells)
-        yield from _channels(program, where, op)
-        for semaphore in op.semaphores:
-            if not 0 <= semaphore < len(program.ranks[rank].semaphores):
-                words = f"{place(*where)} is {op.name} of semaphore {semaphore}, which is not there"
-                yield Finding("connection", words, *where)
+        for kind, words in _faults(program, rank, op):
+            yield Finding(kind, f"{place(*where)} {words}", *where)
 
 
-def _shape(where: Where, op: Op) -> Iterator[Finding]:
-    """Yield a finding if the sources and destinations are not those of the operation."""
-    told = "".join("l" if each.rank is None else "r" for each in op.src)
-    into = "".join("l" if each.rank is None else "r" for each in op.dst)
+def _faults(program: PutProgram, rank: int, op: Op) -> Iterator[Fault]:
+    yield from _shape(op)
+    for cells in (*op.src, *op.dst):
+        yield from _in_range(program, rank, op, cells)
+    yield from _channels(program, rank, op)
+    for semaphore in op.semaphores:
+        if not 0 <= semaphore < len(program.ranks[rank].semaphores):
+            yield "connection", f"is {op.name} of semaphore {semaphore}, which is not there"
+
+
+def _shape(op: Op) -> Iterator[Fault]:
+    """Yield a fault if the sources and destinations are not those of the operation."""
     if op.name not in MOVES:
         return
+    told = "".join("l" if each.rank is None else "r" for each in op.src)
+    into = "".join("l" if each.rank is None else "r" for each in op.dst)
     sources, targets = SHAPES[op.name]
     paired = op.name not in puts.PAIRED or len(op.src) == len(op.dst)
     if not (_fits(told, sources) and _fits(into, targets) and paired):
-        here, there = _said(told), _said(into)
-        words = f"{place(*where)} is {op.name} from {here} to {there}, which the executor has not"
-        yield Finding("slot", words, *where)
-    counts = {each.count for each in (*op.src, *op.dst)}
-    if len(counts) > 1 or any(count < 1 for count in counts):
-        listed = ", ".join(str(each.count) for each in (*op.src, *op.dst))
-        words = f"{place(*where)} is {op.name} of {listed} chunks; all must be as many"
-        yield Finding("count", words, *where)
-    several = {each.buffer for each in op.src}
-    if op.name == "put" and op.kind != "port" and len(several) > 1:
-        words = f"{place(*where)} puts from several buffers; through memory it may from one"
-        yield Finding("slot", words, *where)
+        yield (
+            "slot",
+            f"is {op.name} from {_said(told)} to {_said(into)}, which the executor has not",
+        )
+    counts = [each.count for each in (*op.src, *op.dst)]
+    if len(set(counts)) > 1 or min(counts, default=1) < 1:
+        listed = ", ".join(map(str, counts))
+        yield "count", f"is {op.name} of {listed} chunks; all must be as many"
+    if op.name == "put" and op.kind != "port" and len({each.buffer for each in op.src}) > 1:
+        yield "slot", "puts from several buffers; through memory it may from one"
 
 
 def _fits(letters: str, shape: str) -> bool:
@@ -303,50 +309,38 @@ def _said(letters: str) -> str:
     return f"{letters.count('l')} places here and {letters.count('r')} at other ranks"
 
 
-def _in_range(program: PutProgram, where: Where, op: Op, cells: Cells) -> Iterator[Finding]:
-    rank = where[0] if cells.rank is None else cells.rank
+def _in_range(program: PutProgram, own: int, op: Op, cells: Cells) -> Iterator[Fault]:
+    rank = own if cells.rank is None else cells.rank
     if not 0 <= rank < len(program.ranks):
         highest = len(program.ranks) - 1
-        words = f"{place(*where)} uses memory of rank {rank}; ranks go from 0 to {highest}"
-        yield Finding("slot", words, *where)
+        yield "slot", f"uses memory of rank {rank}; ranks go from 0 to {highest}"
         return
     has = getattr(program.ranks[rank], cells.buffer)
     if cells.index < 0 or cells.index + cells.count > has:
         last = f" to {cells.index + cells.count - 1}" if cells.count > 1 else ""
-        words = (
-            f"{place(*where)} is {op.name} of rank {rank}'s {cells.buffer} {cells.index}{last}; "
-            f"there are {has} chunks of it"
-        )
-        yield Finding("slot", words, *where)
+        what = f"is {op.name} of rank {rank}'s {cells.buffer} {cells.index}{last}"
+        yield "slot", f"{what}; there are {has} chunks of it"
 
 
-def _channels(program: PutProgram, where: Where, op: Op) -> Iterator[Finding]:
+def _channels(program: PutProgram, rank: int, op: Op) -> Iterator[Fault]:
     """Yield what is wrong with the channels that an operation names."""
-    own = program.ranks[where[0]].channels
+    own = program.ranks[rank].channels
+    pushes = op.name in MOVES and op.kind == "port"
     for each in op.channels:
         if not 0 <= each < len(own) or own[each].kind != op.kind:
-            words = f"{place(*where)} uses {op.kind} channel {each}, which is not there"
-            yield Finding("connection", words, *where)
-        elif program.other_end(where[0], each) is None:
-            peer = own[each].peer
-            words = f"{place(*where)} uses a channel to rank {peer}, which has none back"
-            yield Finding("connection", words, *where)
-        elif op.name in MOVES and op.kind == "port":
-            yield from _port(program, where, op, channel=each)
-    if op.name in MOVES and op.kind == "port" and len(op.channels) != len(op.dst):
-        words = f"{place(*where)} puts {len(op.dst)} times through {len(op.channels)} port channels"
-        yield Finding("connection", words, *where)
+            yield "connection", f"uses {op.kind} channel {each}, which is not there"
+            continue
+        turn, peer = op.channels.index(each), own[each].peer
+        if program.other_end(rank, each) is None:
+            yield "connection", f"uses a channel to rank {peer}, which has none back"
+        elif pushes and turn < len(op.dst) and op.dst[turn].rank != peer:
+            to = op.dst[turn].rank
+            yield "connection", f"puts to rank {to} through a channel to rank {peer}"
+    if pushes and len(op.channels) != len(op.dst):
+        many = len(op.dst)
+        yield "connection", f"puts {many} times through {len(op.channels)} port channels"
     if op.name in ("pws", "pwsf", "flush") and op.kind != "port":
-        words = f"{place(*where)} is {op.name}, which only port channels have"
-        yield Finding("connection", words, *where)
-
-
-def _port(program: PutProgram, where: Where, op: Op, *, channel: int) -> Iterator[Finding]:
-    turn = op.channels.index(channel)
-    peer = program.ranks[where[0]].channels[channel].peer
-    if turn < len(op.dst) and op.dst[turn].rank != peer:
-        words = f"{place(*where)} puts to rank {op.dst[turn].rank} through a channel to rank {peer}"
-        yield Finding("connection", words, *where)
+        yield "connection", f"is {op.name}, which only port channels have"
 
 
 def mismatched(program: PutProgram) -> Iterator[Finding]:

@@ -205,6 +205,11 @@ def some(what: Sequence[object], *, most: int = 4) -> str:
     return ", ".join(map(str, what[:most])) + more
 
 
+def select_sentences(*rows: tuple[object, str]) -> list[str]:
+    """Return the sentences of those rows whose condition holds."""
+    return [sentence for condition, sentence in rows if condition]
+
+
 def head_of(content: bytes | str, shape: type[Shape]) -> Shape | None:
     """Return what JSON text has of a shape, None if it is not of it."""
     try:
@@ -232,12 +237,13 @@ def text_in(content: bytes, *, most: int) -> str:
 
 def lost_details(topology: Topology) -> list[str]:
     """Say what a network loses that is written with bandwidths and latencies alone."""
-    lost = []
-    if any(each != device(each.kind, each.name, host=each.host) for each in topology.devices):
-        lost.append("limits of buffers, and what switches copy or reduce")
-    if any(link.medium or link.count > 1 for link in topology.links):
-        lost.append("what links are made of and how many parallel ones they stand for")
-    return lost + ([count(len(topology.limits), "shared limit")] if topology.limits else [])
+    able = [each != device(each.kind, each.name, host=each.host) for each in topology.devices]
+    made = [link.medium or link.count > 1 for link in topology.links]
+    return select_sentences(
+        (any(able), "limits of buffers, and what switches copy or reduce"),
+        (any(made), "what links are made of and how many parallel ones they stand for"),
+        (topology.limits, count(len(topology.limits), "shared limit")),
+    )
 
 
 def device_fields(each: Device) -> dict[str, Any]:

@@ -30,26 +30,10 @@ from ccl.collective import CollectiveKind
 from interchange import programs as ir
 from interchange.programs.one_sided import PutProgram
 
-FindingKind = Literal[
-    "call",
-    "size",
-    "slot",
-    "after",
-    "connection",
-    "unmatched",
-    "count",
-    "deadlock",
-    "overlap",
-    "hazard",
-    "unwritten",
-    "result",
-    "input",
-    "room",
-    "custom",
-    "limit",
-    "again",
-    "cut",
-]
+BeforeRunning = Literal["call", "size", "slot", "after", "connection", "unmatched", "count"]
+WhileRunning = Literal["deadlock", "overlap", "hazard", "unwritten", "result", "again"]
+Remark = Literal["input", "room", "custom", "limit", "cut"]
+FindingKind = Literal[BeforeRunning, WhileRunning, Remark]
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ Executor = Literal["msccl", "azure", "rccl"]
 """microsoft/msccl, Azure/msccl-executor-nccl and ROCm/rccl."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Limits:
     """What an executor takes at most.
 
@@ -79,29 +79,14 @@ _COMMON: frozenset[CollectiveKind] = frozenset(
     {"all-gather", "reduce-scatter", "all-reduce", "all-to-all", "broadcast", "reduce"}
 )
 
+_ROOTED: frozenset[CollectiveKind] = frozenset({"gather", "scatter"})
+
 EXECUTORS: dict[Executor, Limits] = {
-    "msccl": Limits(
-        title="microsoft/msccl",
-        steps=256,
-        blocks=216,
-        channels=32,
-        collectives=_COMMON | {"custom"},
-    ),
-    "azure": Limits(
-        title="Azure/msccl-executor-nccl",
-        steps=64,
-        blocks=1024,
-        channels=32,
-        collectives=_COMMON | {"gather", "scatter"},
-    ),
-    "rccl": Limits(
-        title="ROCm/rccl",
-        steps=64,
-        blocks=64,
-        channels=128,
-        collectives=_COMMON | {"gather", "scatter"},
-    ),
+    "msccl": Limits("microsoft/msccl", 256, 216, 32, _COMMON | {"custom"}),
+    "azure": Limits("Azure/msccl-executor-nccl", 64, 1024, 32, _COMMON | _ROOTED),
+    "rccl": Limits("ROCm/rccl", 64, 64, 128, _COMMON | _ROOTED),
 }
+"""By executor the most steps, thread blocks and channels, in this order, and its collectives."""
 
 
 _limit = partial(Finding, "limit")

@@ -29,7 +29,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -42,31 +42,6 @@ from interchange.programs.checks import Finding, Promise, promise
 LOOPBACK = "127.0.0.1"
 
 Array = np.ndarray[Any, np.dtype[Any]]
-
-
-class Wires(Protocol):
-    """What thread blocks of a rank send and receive with; each block is a thread."""
-
-    def address(self) -> str:
-        """Return where others reach this rank."""
-
-    def join(self, addresses: list[str]) -> None:
-        """Meet the other ranks, whose addresses are in order."""
-
-    def begin(self) -> None:
-        """Begin the next program; what is sent from now on belongs to it."""
-
-    def send(self, dst: int, channel: int, data: Array) -> None:
-        """Send a message."""
-
-    def receive(self, src: int, channel: int, into: Array) -> None:
-        """Wait for the next message of a connection."""
-
-    def own(self, collective: str, given: Array, shape: int, root: int) -> Array | None:
-        """Return what the library's own collective gives, or None where it has none."""
-
-    def close(self) -> None:
-        """Leave."""
 
 
 class Sockets:
@@ -244,6 +219,10 @@ class Gloo:
         self._group.destroy_process_group()
 
 
+Wires = Sockets | Gloo
+"""What thread blocks of a rank send and receive with; each block is a thread."""
+
+
 @dataclass(frozen=True)
 class Buffers:
     """Arrays of a rank; in place, the shorter of input and output is a part of the other.
@@ -394,7 +373,8 @@ class Fault:
 def serve(pipe: Connection, order: Order) -> None:
     """Be a rank: tell the address, hear the others', run all jobs, tell the outcome of each."""
     try:
-        wires = _wires(order)
+        gloo = order.transport == "gloo"
+        wires = Gloo(order.rank, order.ranks) if gloo else Sockets(order.rank)
         pipe.send(wires.address())
         wires.join(pipe.recv())
         pipe.send([_run(job, order.rank, wires) for job in order.jobs])
@@ -402,12 +382,6 @@ def serve(pipe: Connection, order: Order) -> None:
         wires.close()
     except Exception as error:  # noqa: BLE001  the parent tells it, whatever it is
         pipe.send(Fault(f"{type(error).__name__}: {error}"))
-
-
-def _wires(order: Order) -> Wires:
-    if order.transport == "gloo":
-        return Gloo(order.rank, order.ranks)
-    return Sockets(order.rank)
 
 
 def _run(job: Job, rank: int, wires: Wires) -> Outcome:

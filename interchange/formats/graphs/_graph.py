@@ -430,11 +430,12 @@ def imported(graph: Graph, request: Request, *more: Report) -> Imported:
 
 def lost_of(content: Document) -> tuple[str, ...]:
     """Say what a document holds beside its topology and its drawing."""
-    return (
-        *(["the collective and its windows"] if content.problem is not None else []),
-        *(["the plan"] if content.plan is not None else []),
-        *(["the bounds of the result and how it was found"] if content.result is not None else []),
+    held = (
+        (content.problem, "the collective and its windows"),
+        (content.plan, "the plan"),
+        (content.result, "the bounds of the result and how it was found"),
     )
+    return tuple(sentence for part, sentence in held if part is not None)
 
 
 def _goes_both_ways(graph: Graph, edges: Edges, request: Request) -> tuple[bool, tuple[str, ...]]:

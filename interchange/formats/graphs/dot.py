@@ -10,10 +10,12 @@ Source: graphviz.org, "DOT Language" and "escString".
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from ccl import text
 from ccl.serialization.conditions import Document
 from ccl.topology import ABILITIES, Device, DeviceKind, Link, Topology
+from interchange.formats.fields import select_sentences
 from interchange.formats.format import Writer, Written, one_file
 from interchange.formats.graphs._graph import lost_of
 
@@ -79,7 +81,8 @@ def _edges(topology: Topology, ids: Mapping[str, str]) -> Iterator[str]:
     index = topology.link_index
     for place, link in enumerate(topology.links):
         back = index.get((link.dst, link.src))
-        same = back is not None and _alike(link, topology.links[back])
+        opposite = replace(link, src=link.dst, dst=link.src)
+        same = back is not None and topology.links[back] == opposite
         if same and back is not None and back < place:
             continue
         words = [f"label={_quoted(f'{link.bandwidth:.6g} GB/s')}"]
@@ -87,15 +90,6 @@ def _edges(topology: Topology, ids: Mapping[str, str]) -> Iterator[str]:
             words.append("dir=both")
         words.append(f"tooltip={_quoted(_told(link))}")
         yield f"{ids[link.src]} -> {ids[link.dst]} [{', '.join(words)}];"
-
-
-def _alike(one: Link, other: Link) -> bool:
-    return (one.bandwidth, one.alpha, one.medium, one.count) == (
-        other.bandwidth,
-        other.alpha,
-        other.medium,
-        other.count,
-    )
 
 
 def _told(link: Link) -> str:
@@ -119,15 +113,9 @@ def _lost(content: Document) -> tuple[str, ...]:
         for each in topology.devices
     )
     limits = len(topology.limits)
-    return (
-        *([text.count(limits, "shared limit")] if limits else []),
-        *(
-            [f"what {text.count(unusual, 'device')} can do unlike others of its kind"]
-            if unusual
-            else []
-        ),
-        *lost_of(content),
-    )
+    able = f"what {text.count(unusual, 'device')} can do unlike others of its kind"
+    lost = select_sentences((limits, text.count(limits, "shared limit")), (unusual, able))
+    return (*lost, *lost_of(content))
 
 
 WRITER = Writer("dot", "Graphviz (DOT)", "dot", "topology", write)

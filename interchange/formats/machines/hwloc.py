@@ -436,17 +436,12 @@ def _medium(speed: float, generation: str) -> str:
     return f"PCIe {number}".strip()
 
 
-READER = Reader(
-    "hwloc",
-    "hwloc topology (lstopo XML)",
-    ("xml",),
-    recognises,
-    read,
-    {
-        "pcie": "generation of PCIe links without a speed, 3 to 6",
-        "speeds": "file for the speeds told, pcie for that of the setting everywhere",
-        "sockets": "GB/s one way between packages",
-        "nics": "rdma for adapters with RDMA if there are any, all, or none",
-        "memory": "true draws the memory of each NUMA domain",
-    },
-)
+SETTINGS = {
+    "pcie": "generation of PCIe links without a speed, 3 to 6",
+    "speeds": "file for the speeds told, pcie for that of the setting everywhere",
+    "sockets": "GB/s one way between packages",
+    "nics": "rdma for adapters with RDMA if there are any, all, or none",
+    "memory": "true draws the memory of each NUMA domain",
+}
+
+READER = Reader("hwloc", "hwloc topology (lstopo XML)", ("xml",), recognises, read, SETTINGS)

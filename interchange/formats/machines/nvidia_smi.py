@@ -524,19 +524,14 @@ def _generation(most: int, links: Mapping[Pair, int]) -> str:
     return next(fitting, "4")
 
 
-READER = Reader(
-    "nvidia-smi",
-    "nvidia-smi topo -m",
-    ("txt",),
-    is_matrix,
-    read,
-    {
-        "nvlink": "switch or mesh, where all GPUs have equally many NVLinks to all others",
-        "direction": "rows or columns are sources, where the matrix is not symmetric",
-        "generation": "of NVLink, 1 to 5, or 3-bridge for the slower links of workstations",
-        "bandwidths": "spec for the data sheet, planned for what NCCL plans with",
-        "pcie": "generation of PCIe, 3 to 6",
-        "sockets": "GB/s one way between NUMA domains",
-        "pcie_tree": "true keeps the PCIe tree where NVLinks join all GPUs",
-    },
-)
+SETTINGS = {
+    "nvlink": "switch or mesh, where all GPUs have equally many NVLinks to all others",
+    "direction": "rows or columns are sources, where the matrix is not symmetric",
+    "generation": "of NVLink, 1 to 5, or 3-bridge for the slower links of workstations",
+    "bandwidths": "spec for the data sheet, planned for what NCCL plans with",
+    "pcie": "generation of PCIe, 3 to 6",
+    "sockets": "GB/s one way between NUMA domains",
+    "pcie_tree": "true keeps the PCIe tree where NVLinks join all GPUs",
+}
+
+READER = Reader("nvidia-smi", "nvidia-smi topo -m", ("txt",), is_matrix, read, SETTINGS)

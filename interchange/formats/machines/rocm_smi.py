@@ -317,17 +317,12 @@ def _is_number(word: str) -> bool:
     return word.isascii() and word.isdigit() and len(word) < 10
 
 
-READER = Reader(
-    "rocm-smi",
-    "rocm-smi --showtopo",
-    ("txt", "json"),
-    recognises,
-    read,
-    {
-        "bandwidth": "GB/s one way of the XGMI between two GPUs",
-        "xgmi": "nearest links XGMI pairs of the least weight, all every pair of one hop",
-        "pcie": "generation of PCIe, 3 to 6",
-        "sockets": "GB/s one way between NUMA domains",
-        "pcie_tree": "true draws the paths over the host where XGMI joins all GPUs",
-    },
-)
+SETTINGS = {
+    "bandwidth": "GB/s one way of the XGMI between two GPUs",
+    "xgmi": "nearest links XGMI pairs of the least weight, all every pair of one hop",
+    "pcie": "generation of PCIe, 3 to 6",
+    "sockets": "GB/s one way between NUMA domains",
+    "pcie_tree": "true draws the paths over the host where XGMI joins all GPUs",
+}
+
+READER = Reader("rocm-smi", "rocm-smi --showtopo", ("txt", "json"), recognises, read, SETTINGS)

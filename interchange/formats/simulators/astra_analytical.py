@@ -143,7 +143,7 @@ def _edges(topology: Topology) -> _Edges:
     for link in topology.links:
         wire = link.bandwidth, link.alpha
         back = topology.link_index.get((link.dst, link.src))
-        if back is None or _wire(topology.links[back]) != wire:
+        if back is None or (topology.links[back].bandwidth, topology.links[back].alpha) != wire:
             raise FormatError(
                 f"link {link} has no equal way back; the analytical network has both ways alike"
             )
@@ -172,10 +172,6 @@ def _edges(topology: Topology) -> _Edges:
             )
         edges[group] = "switch", next(iter(wires[each.name]))
     return edges
-
-
-def _wire(link: Link) -> _Wire:
-    return link.bandwidth, link.alpha
 
 
 def _candidates(edges: _Edges, gpus: int) -> Iterator[tuple[Dimension, ...]]:

@@ -41,6 +41,7 @@ from ccl.problem import Problem
 from ccl.result import Plan
 from ccl.serialization.conditions import Document
 from ccl.timeline import Timeline
+from interchange.formats.fields import select_sentences
 from interchange.formats.format import Writer, Written, replayed
 from interchange.formats.simulators import astra_analytical, astra_ns3
 from interchange.programs.lowering.hops import OWN, Hops, Message, Messages, hops_of, messages_of
@@ -242,21 +243,20 @@ class _Traces:
 
     def lost(self) -> tuple[str, ...]:
         """Say what the traces do not carry."""
-        lost = ["epochs and times: the simulator finds its own"]
-        devices = self._problem.topology.devices
-        if any(each.kind != "gpu" for each in devices):
-            lost.append("the path of each message through switches, which the network chooses")
-        if any(each.kind == "switch" and (each.copies or each.reduces) for each in devices):
-            lost.append("copies and sums made in switches: each copy is a message of its own")
-        if self._hops.rounded:
-            lost.append(f"shares of chunks as they are: they are rounded to 1/{self._hops.pieces}")
+        others = [each for each in self._problem.topology.devices if each.kind != "gpu"]
+        meeting = [each.kind == "switch" and (each.copies or each.reduces) for each in others]
         sizes = [self._sizes[each.part] for each in self._messages.messages]
         odd = sum(abs(size - round(size)) > _NOTHING for size in sizes) * self._parts
-        if odd:
-            lost.append(f"fractions of a byte: {text.count(odd, 'message')} of a rounded size")
-        if self._problem.collective.reduces:
-            lost.append("what is added up: a receipt does not say what happens to it")
-        return tuple(lost)
+        pieces, sums = self._hops.pieces, self._problem.collective.reduces
+        rows = (
+            (True, "epochs and times: the simulator finds its own"),
+            (others, "the path of each message through switches, which the network chooses"),
+            (any(meeting), "copies and sums made in switches: each copy is a message of its own"),
+            (self._hops.rounded, f"shares of chunks as they are: they are rounded to 1/{pieces}"),
+            (odd, f"fractions of a byte: {text.count(odd, 'message')} of a rounded size"),
+            (sums, "what is added up: a receipt does not say what happens to it"),
+        )
+        return tuple(select_sentences(*rows))
 
     def _size(self, chunk: int, count: int) -> float:
         """Return the bytes of a part of a share."""

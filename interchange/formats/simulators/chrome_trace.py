@@ -31,6 +31,7 @@ from ccl.options import option
 from ccl.problem import Problem
 from ccl.serialization.conditions import Document
 from ccl.timeline import Timeline, Transfer
+from interchange.formats.fields import select_sentences
 from interchange.formats.format import Writer, Written, one_file, replayed
 
 
@@ -183,13 +184,14 @@ class Options:
 def write(content: Document, options: Options) -> Written:
     """Write the replay of a document's plan."""
     problem, _, timeline = replayed(content)
-    lost = ["the cluster but for the names of devices, and where each chunk is needed"]
-    if options.arrows and len(timeline.transfers) > MOST_WITH_ARROWS:
-        lost.append(f"arrows, because there are more than {MOST_WITH_ARROWS:,} transfers")
-    if timeline.images > 1:
-        lost.append(f"that each slice stands for {timeline.images:,} alike")
-    if timeline.chunks > 1 and options.arrows:
-        lost.append("which part of a chunk is which: arrows take parts of a size in their order")
+    many = options.arrows and len(timeline.transfers) > MOST_WITH_ARROWS
+    parted = timeline.chunks > 1 and options.arrows
+    lost = select_sentences(
+        (True, "the cluster but for the names of devices, and where each chunk is needed"),
+        (many, f"arrows, because there are more than {MOST_WITH_ARROWS:,} transfers"),
+        (timeline.images > 1, f"that each slice stands for {timeline.images:,} alike"),
+        (parted, "which part of a chunk is which: arrows take parts of a size in their order"),
+    )
     return one_file(chrome_trace(problem, timeline, options), ending="json", lost=tuple(lost))
 
 

@@ -390,21 +390,16 @@ def _join_hosts(
             links += duplex(name, "network", bandwidth=rate, alpha=alpha / 2)
 
 
-READER = Reader(
-    "taccl-topology",
-    "TACCL topology",
-    ("json",),
-    recognises,
-    read,
-    {
-        "chunk_size": "Size of the chunks that its times are for, such as 1MB",
-        "hosts": "How many hosts to make",
-        "inside": "What one β means: switch (a hub) or mesh (a link of every two GPUs)",
-        "direction": "Which side of its matrices is the destination: destination-major as in "
-        "TACCL, or source-major",
-        "scale": "By how much its times were multiplied, which TACCL asks for where they are small",
-    },
-)
+SETTINGS = {
+    "chunk_size": "Size of the chunks that its times are for, such as 1MB",
+    "hosts": "How many hosts to make",
+    "inside": "What one β means: switch (a hub) or mesh (a link of every two GPUs)",
+    "direction": "Which side of its matrices is the destination: destination-major as in "
+    "TACCL, or source-major",
+    "scale": "By how much its times were multiplied, which TACCL asks for where they are small",
+}
+
+READER = Reader("taccl-topology", "TACCL topology", ("json",), recognises, read, SETTINGS)
 
 
 class _SketchHead(Struct):

@@ -35,15 +35,8 @@ from ccl.problem import Problem
 from ccl.result import Plan
 from interchange.programs import Operation, Program, Protocol, RankProgram, Slot, Step, ThreadBlock
 from interchange.programs.lowering import cells
-from interchange.programs.lowering.hops import (
-    OWN,
-    Hops,
-    Lane,
-    Message,
-    Messages,
-    lanes_of,
-    messages_of,
-)
+from interchange.programs.lowering import hops as paths
+from interchange.programs.lowering.hops import Message
 
 MOST_COUNT = 71
 """Pieces that one step moves at most; the runtimes count below 72."""
@@ -76,7 +69,12 @@ class Limits:
 
 
 def rank_programs(
-    problem: Problem, hops: Hops, messages: Messages, *, buffers: cells.Buffers, limits: Limits
+    problem: Problem,
+    hops: paths.Hops,
+    messages: paths.Messages,
+    *,
+    buffers: cells.Buffers,
+    limits: Limits,
 ) -> tuple[RankProgram, ...]:
     """Return the program of every rank.
 
@@ -85,7 +83,7 @@ def rank_programs(
     TooLong
         If a thread block has more steps than it may have.
     """
-    lanes = lanes_of(messages, limits.messages)
+    lanes = paths.lanes_of(messages, limits.messages)
     channels = _channels(lanes.values(), joined=limits.joined)
     uses = _uses(problem, hops, messages)
     ranks = [
@@ -103,12 +101,12 @@ def rank_programs(
     return tuple(rank.program() for rank in ranks)
 
 
-def _channels(lanes: Iterable[Lane], *, joined: bool) -> dict[Lane, int]:
+def _channels(lanes: Iterable[paths.Lane], *, joined: bool) -> dict[paths.Lane, int]:
     """Give each lane the first channel on which both its ranks have room.
 
     A lane and the one back share theirs where one block does both.
     """
-    found: dict[Lane, int] = {}
+    found: dict[paths.Lane, int] = {}
     used: defaultdict[tuple[str, int, int], int] = defaultdict(int)
     taken: set[tuple[int, int, int]] = set()
     for lane in sorted(set(lanes), key=lambda lane: (abs(lane[2]), lane)):
@@ -161,7 +159,9 @@ class _Uses:
         return self.sends[stock] + (len(self.sums(*stock)) if len(stock) == 1 else 0)
 
 
-def _uses(problem: Problem, hops: Hops, messages: Messages) -> dict[tuple[int, int], _Uses]:
+def _uses(
+    problem: Problem, hops: paths.Hops, messages: paths.Messages
+) -> dict[tuple[int, int], _Uses]:
     """Return by part and rank what is done with values, where sends name what they carry.
 
     Raises
@@ -173,7 +173,7 @@ def _uses(problem: Problem, hops: Hops, messages: Messages) -> dict[tuple[int, i
     parts = dict.fromkeys(each.part for each in messages.messages if each.named is not None)
     for part in parts:
         for rank in problem.collective.chunks[hops.parts[part].chunk].holders:
-            found[part, rank].bits[OWN] = 1 << rank
+            found[part, rank].bits[paths.OWN] = 1 << rank
     for each in messages.messages:
         if each.named is not None:
             found[each.part, each.src].sends[each.named.taken] += 1
@@ -205,7 +205,7 @@ class _Rank(cells.Placing):
     def __init__(
         self,
         problem: Problem,
-        hops: Hops,
+        hops: paths.Hops,
         number: int,
         buffers: cells.Buffers,
         limits: Limits,
@@ -290,10 +290,10 @@ class _Rank(cells.Placing):
 
     def _into(self, part: int, stock: Stock, src: Slot | None, key: _Block) -> None:
         """Add to a stock what comes now, or what lies in a place."""
-        own = frozenset({OWN})
+        own = frozenset({paths.OWN})
         begun, from_own = (part, stock) in self._stocks, False
         if not begun:
-            from_own = OWN in stock
+            from_own = paths.OWN in stock
             if stock == self._uses[part].goal and self._unread(part, own) > from_own:
                 self._copy_apart(part, key)
         first, target = self._stock(part, own) if from_own else None, self._begin(part, stock)
@@ -313,7 +313,7 @@ class _Rank(cells.Placing):
         """Copy what the rank has of its own to scratch: in place the output covers it."""
         place = self._free_place(part)
         self._move(key, part, "cpy", self._here(part), place)
-        self._stocks[part, frozenset({OWN})] = place
+        self._stocks[part, frozenset({paths.OWN})] = place
 
     def _begin(self, part: int, stock: Stock) -> Slot:
         """Return the place of a stock, in the output where that needs it."""
@@ -324,7 +324,7 @@ class _Rank(cells.Placing):
 
     def _stock(self, part: int, stock: Stock) -> Slot:
         """Return where a stock lies: the rank's own in the input unless it was copied."""
-        if stock == {OWN} and (part, stock) not in self._stocks:
+        if stock == {paths.OWN} and (part, stock) not in self._stocks:
             return self._here(part)
         return self._stocks[part, stock]
 
@@ -465,10 +465,10 @@ def lower(problem: Problem, plan: Plan, options: Options | None = None) -> Progr
 
 
 def _ranks(
-    problem: Problem, hops: Hops, buffers: cells.Buffers, request: Options
+    problem: Problem, hops: paths.Hops, buffers: cells.Buffers, request: Options
 ) -> tuple[RankProgram, ...]:
     """Open more channels until thread blocks are short enough, and join them if they are many."""
-    messages = messages_of(problem, hops)
+    messages = paths.messages_of(problem, hops)
     limits = Limits(steps=request.steps, messages=request.steps)
     while True:
         try:
@@ -499,7 +499,7 @@ def program_name(problem: Problem) -> str:
     return plain[:63]
 
 
-def lost_notes(problem: Problem, hops: Hops) -> tuple[str, ...]:
+def lost_notes(problem: Problem, hops: paths.Hops) -> tuple[str, ...]:
     """Return what programs do not keep of a plan, in sentences."""
     notes = ["epochs and times: the runtime does each step as soon as it can"]
     if any(device.kind != "gpu" for device in problem.topology.devices):

@@ -107,19 +107,15 @@ class Buffers:
 
     def input(self, rank: int) -> int:
         """Pieces of the input of a rank."""
-        if self.kind in ("all-gather", "gather"):
-            return self.shard
-        if self.kind == "scatter":
-            return self.per_loop if rank == self.root else 0
-        return self.per_loop
+        if self.kind == "scatter" and rank != self.root:
+            return 0
+        return self.shard if self.kind in ("all-gather", "gather") else self.per_loop
 
     def output(self, rank: int) -> int:
         """Pieces of the output of a rank."""
-        if self.kind in ("reduce-scatter", "scatter"):
-            return self.shard
-        if self.kind == "gather":
-            return self.per_loop if rank == self.root else 0
-        return self.per_loop
+        if self.kind == "gather" and rank != self.root:
+            return 0
+        return self.shard if self.kind in ("reduce-scatter", "scatter") else self.per_loop
 
     def source(self, chunk: int) -> Slot:
         """Return the place of a chunk's first piece in the input of those that hold it."""

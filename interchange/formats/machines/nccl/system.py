@@ -9,16 +9,19 @@ PCI address is one, unless told to merge them.
 Source of the format: NVIDIA/nccl, src/graph/xml.cc and topo.cc; ROCm/rccl for ``version="2"``.
 """
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import cached_property
 from typing import Literal
 
 from ccl.errors import FormatError
 from ccl.serialization.conditions import document
 from ccl.text import count
 from ccl.topology import Declared, Device, DeviceKind, Interchange, Link, Topology, device, duplex
-from interchange.formats.fields import choice, whole
+from interchange.formats.fields import choice, select_sentences, whole
 from interchange.formats.format import Imported, Reader, Report, Request
 from interchange.formats.machines._pcie_tree import DIRECT_ALPHA, HOP_ALPHA
 from interchange.formats.machines.nccl import parts as nccl
@@ -48,38 +51,7 @@ _KINDS: dict[nccl.Role, DeviceKind] = {
 _ROLES: tuple[nccl.Role, ...] = ("gpu", "nvswitch", "cpu", "pcie", "nic")
 
 
-@dataclass(frozen=True)
-class Built:
-    """A cluster and what a report says of how it came about.
-
-    Parameters
-    ----------
-    topology
-        The cluster.
-    found
-        How many devices of each role the file has that are kept.
-    chains
-        Bridges that became part of a link.
-    idle
-        CPUs that had nothing below them.
-    one_way
-        Links between GPUs that only one end names.
-    cpu_wires
-        Links between CPUs.
-    copies
-        How often the file was taken.
-    """
-
-    topology: Topology
-    found: dict[nccl.Role, int]
-    chains: int
-    idle: int
-    one_way: int
-    cpu_wires: tuple[nccl.Wire, ...]
-    copies: int
-
-
-def build(parts: nccl.Parts, *, copies: int, network: Network) -> Built:
+def build(parts: nccl.Parts, *, copies: int, network: Network) -> Builder:
     """Make the cluster of `copies` times the hosts of a file.
 
     Raises
@@ -89,29 +61,38 @@ def build(parts: nccl.Parts, *, copies: int, network: Network) -> Built:
     ProblemError
         If what it says is no topology.
     """
-    builder = _Builder(parts, copies)
+    builder = Builder(parts, copies)
     builder.check()
     devices, links = builder.devices(), builder.links()
     if copies * len(parts.hosts) > 1:
         more_devices, more_links = builder.network(network)
         devices, links = [*devices, *more_devices], [*links, *more_links]
-    found: dict[nccl.Role, int] = {role: len(builder.numbers[role]) for role in _ROLES}
-    gpus = found["gpu"] * copies
+    gpus = builder.found["gpu"] * copies
     title = f"NCCL system of {gpus} GPU{'s' * (gpus > 1)}"
-    declared = builder.declared()
-    return Built(
-        Topology(title, tuple(devices), tuple(links), declared=declared),
-        found,
-        builder.chains,
-        builder.idle,
-        builder.one_way(),
-        builder.cpu_wires,
-        copies,
-    )
+    builder.topology = Topology(title, tuple(devices), tuple(links), declared=builder.declared())
+    return builder
 
 
-class _Builder:
-    """Names of one host's parts carry over to the copies, whose numbers go on."""
+class Builder:
+    """Makes a cluster: names of one host's parts carry over to the copies, whose numbers go on.
+
+    Attributes
+    ----------
+    topology
+        The cluster, once it is built.
+    found
+        How many devices of each role the file has that are kept.
+    chains
+        Bridges that became part of a link.
+    idle
+        CPUs that had nothing below them.
+    cpu_wires
+        Links between CPUs.
+    copies
+        How often the file was taken.
+    """
+
+    topology: Topology
 
     def __init__(self, parts: nccl.Parts, copies: int) -> None:
         self.listed = [replace(part) for part in parts.listed]
@@ -124,6 +105,7 @@ class _Builder:
         self.idle = sum(not self.alive[i] for i in cpus)
         self.cpu_wires = self._join_cpus([i for i in cpus if self.alive[i]])
         self.numbers = self._numbers()
+        self.found = {role: len(self.numbers[role]) for role in _ROLES}
         self.bases: dict[int, tuple[nccl.Role, int]] = {
             part: (role, place) for role in _ROLES for place, part in enumerate(self.numbers[role])
         }
@@ -255,8 +237,9 @@ class _Builder:
         both = self.listed[src].role == self.listed[dst].role == "gpu"
         return DIRECT_ALPHA if both else HOP_ALPHA
 
+    @cached_property
     def one_way(self) -> int:
-        """Return how many links between GPUs only one end names."""
+        """How many links between GPUs only one end names."""
         ends = {(bond.src, bond.dst) for bond in self.bonds}
         gpus = set(self.numbers["gpu"])
         return sum((b, a) not in ends for a, b in ends if a in gpus and b in gpus)
@@ -357,31 +340,24 @@ def read(content: bytes, request: Request) -> Imported:
         )
     parts = nccl.read_parts(root, planned=planned == "planned", merged=switches == "merged")
     built = build(parts, copies=hosts, network="rails" if network == "rails" else "flat")
-    report = _report(parts, built, planned=planned == "planned", merged=switches == "merged")
+    assumed = _assumed(parts, built, bandwidths=planned, merged=switches == "merged")
+    report = Report(tuple(_taken(parts, built)), tuple(assumed), tuple(_left_out(parts, built)))
     return Imported(document(built.topology), report)
 
 
-def _report(parts: nccl.Parts, built: Built, *, planned: bool, merged: bool) -> Report:
-    return Report(
-        tuple(_taken(parts, built)),
-        tuple(_assumed(parts, built, planned=planned, merged=merged)),
-        tuple(_left_out(parts, built)),
-    )
-
-
-def _taken(parts: nccl.Parts, built: Built) -> list[str]:
+def _taken(parts: nccl.Parts, built: Builder) -> list[str]:
     found = built.found
-    words = [count(found["gpu"], "GPU"), count(found["cpu"], "CPU")]
-    many: tuple[tuple[nccl.Role, str, str], ...] = (
-        ("pcie", "PCIe switch", "PCIe switches"),
-        ("nvswitch", "NVSwitch", "NVSwitches"),
+    words = select_sentences(
+        (True, count(found["gpu"], "GPU")),
+        (True, count(found["cpu"], "CPU")),
+        (found["pcie"], count(found["pcie"], "PCIe switch")),
+        (found["nvswitch"], count(found["nvswitch"], "NVSwitch")),
+        (found["nic"], count(found["nic"], "NIC")),
     )
-    words += [count(found[role], one, more) for role, one, more in many if found[role]]
-    words += [count(found["nic"], "NIC")] if found["nic"] else []
     taken = [f"{', '.join(words)} in {count(len(parts.hosts), 'host')}"]
-    links: dict[str, int] = {}
+    links: Counter[str] = Counter()
     for bond in parts.bonds:
-        links[bond.wire.medium] = links.get(bond.wire.medium, 0) + bond.wire.count
+        links[bond.wire.medium] += bond.wire.count
     said = [f"{number} of {medium}" for medium, number in links.items() if medium != "local"]
     if said:
         taken.append(f"one-way links beside PCIe: {', '.join(said)}")
@@ -395,7 +371,7 @@ def _taken(parts: nccl.Parts, built: Built) -> list[str]:
     return taken
 
 
-def _bare(built: Built) -> list[str]:
+def _bare(built: Builder) -> list[str]:
     """Return the GPUs without any link beside PCIe, where others have some: mostly broken ones."""
     cluster = built.topology
     fast = {end for link in cluster.links if link.medium in _GPU_MEDIA for end in link.ends}
@@ -409,9 +385,9 @@ _RATES = {
 """By setting: what bandwidths are, and what the other setting gives."""
 
 
-def _assumed(parts: nccl.Parts, built: Built, *, planned: bool, merged: bool) -> list[str]:
+def _assumed(parts: nccl.Parts, built: Builder, *, bandwidths: str, merged: bool) -> list[str]:
     seen = parts.seen
-    by, other = _RATES["planned" if planned else "spec"]
+    by, other = _RATES[bandwidths]
     told = [f"GB/s one way, {by} (bandwidths={other}): {', '.join(_rates(built))}"]
     if built.cpu_wires:
         words = (f"{wire.medium} {wire.bandwidth:g}" for wire in built.cpu_wires)
@@ -451,7 +427,7 @@ def _assumed(parts: nccl.Parts, built: Built, *, planned: bool, merged: bool) ->
     return told
 
 
-def _rates(built: Built) -> list[str]:
+def _rates(built: Builder) -> list[str]:
     """Return media with the bandwidth of a single link, but those of CPUs and NICs."""
     kinds = built.topology.device
     between = {wire.medium for wire in built.cpu_wires} | {"local"}
@@ -463,21 +439,17 @@ def _rates(built: Built) -> list[str]:
     return sorted(rates)[:8]
 
 
-def _left_out(parts: nccl.Parts, built: Built) -> list[str]:
+def _left_out(parts: nccl.Parts, built: Builder) -> list[str]:
     seen = parts.seen
-    told = [f"PCI addresses and identifiers, affinity of {count(built.found['cpu'], 'CPU')}"]
-    if built.chains:
-        told.append(f"{count(built.chains, 'PCIe bridge')} with one thing below, now one link")
-    if built.idle:
-        told.append(f"{count(built.idle, 'CPU')} with neither GPU nor NIC")
-    if seen["unused GPUs"]:
-        told.append(f"{count(seen['unused GPUs'], 'GPU')} without rank")
-    if seen["unused NICs"]:
-        told.append(f"{count(seen['unused NICs'], 'NIC')} that NCCL does not use")
-    if seen["links to GPUs that are not there"]:
-        gone = count(seen["links to GPUs that are not there"], "link")
-        told.append(f"{gone} to GPUs that are not in the file")
-    return told
+    rows = (
+        (built.chains, "PCIe bridge", "with one thing below, now one link"),
+        (built.idle, "CPU", "with neither GPU nor NIC"),
+        (seen["unused GPUs"], "GPU", "without rank"),
+        (seen["unused NICs"], "NIC", "that NCCL does not use"),
+        (seen["links to GPUs that are not there"], "link", "to GPUs that are not in the file"),
+    )
+    first = f"PCI addresses and identifiers, affinity of {count(built.found['cpu'], 'CPU')}"
+    return [first, *(f"{count(many, what)} {words}" for many, what, words in rows if many)]
 
 
 READER = Reader("nccl", "NCCL or RCCL topology", ("xml",), recognises, read, SETTINGS)

@@ -29,30 +29,15 @@ from ccl.timeline import busbw
 from ccl.topology import Topology
 from interchange import programs as ir
 from interchange.execution.lifting import BANDWIDTH, Lifted, lift, mesh_of
-from interchange.formats.format import (
-    Imported,
-    Reader,
-    Report,
-    Request,
-    Writer,
-    Written,
-    one_file,
-    replayed,
-)
-from interchange.formats.runtimes.msccl_xml.read import (
-    BUFFERS,
-    ROOTED,
-    SUMS,
-    collective_name,
-    given_root,
-    read_program,
-)
+from interchange.formats import format as formats
+from interchange.formats.format import Imported, Reader, Report, Request, Writer, Written
+from interchange.formats.runtimes.msccl_xml import read
 from interchange.formats.xml import Element, begins_with, xml_text
 from interchange.programs import lowering
 from interchange.programs.checks import Where, connections
 from interchange.programs.lint import EXECUTORS, Executor, lint
 
-_LETTERS = {buffer: letter for letter, buffer in BUFFERS.items()}
+_LETTERS = {buffer: letter for letter, buffer in read.BUFFERS.items()}
 
 
 def program_to_xml(program: ir.Program, executor: Executor = "msccl") -> str:
@@ -76,15 +61,15 @@ def _algo(program: ir.Program, executor: Executor) -> dict[str, str]:
         "nchannels": program.channels,
         "nchunksperloop": program.chunks_per_loop,
         "ngpus": len(program.ranks),
-        "coll": collective_name(kind, executor),
+        "coll": read.collective_name(kind, executor),
         "inplace": int(program.in_place),
         "outofplace": int(program.out_of_place),
         "minBytes": program.smallest,
         "maxBytes": program.largest,
     }
-    if kind in SUMS:
+    if kind in read.SUMS:
         told["redop"] = "sum"
-    if kind in ROOTED or program.root:
+    if kind in read.ROOTED or program.root:
         told["root"] = program.root
     return _texts(told)
 
@@ -202,17 +187,18 @@ def program_from_xml(content: bytes, name: str = "program") -> ir.Program:
     FormatError
         If it is malformed, with the line.
     """
-    return read_program(content, name=name)[0]
+    return read.read_program(content, name=name)[0]
 
 
 def _read(content: bytes, request: Request) -> Imported:
-    root = given_root(request.settings, request.name)
-    program, report = read_program(content, name=request.name, root=root)
+    root = read.given_root(request.settings, request.name)
+    program, report = read.read_program(content, name=request.name, root=root)
     size, told = _size(program, request)
     topology, mesh = _topology(program, request)
     lifted = lift(program, topology, size)
     report = report.joined(Report(assumed=(*mesh, *told)))
-    made = _document(lifted, topology)
+    problem = lifted.problem
+    made = document(problem, plan=lifted.schedule) if problem else document(topology)
     return Imported(made, report.joined(_outcome(lifted, made)), program=program)
 
 
@@ -248,17 +234,11 @@ def _size(program: ir.Program, request: Request) -> tuple[float, tuple[str, ...]
     return size, (f"a buffer of {format_size(size)}",)
 
 
-def _document(lifted: Lifted, topology: Topology) -> Document:
-    if lifted.problem is None:
-        return document(topology)
-    return document(lifted.problem, plan=lifted.schedule)
-
-
 def _outcome(lifted: Lifted, made: Document) -> Report:
     """Say how good the plan is, or why there is none."""
     if lifted.schedule is None:
         return Report(left_out=(f"there is no plan: {lifted.why}",))
-    problem, _, timeline = replayed(made)
+    problem, _, timeline = formats.replayed(made)
     size = format_size(problem.collective.size)
     told = (
         f"a plan of {len(lifted.schedule.sends):,} sends: {size} in {timeline.makespan:.4g} µs, "
@@ -275,7 +255,7 @@ READER = Reader("msccl-xml", "MSCCL XML", ("xml",), _recognises, _read, SETTINGS
 
 
 def _write(content: Document, options: Options) -> Written:
-    problem, plan, _ = replayed(content)
+    problem, plan, _ = formats.replayed(content)
     most = EXECUTORS[options.executor].steps
     request = replace(options, steps=min(options.steps, most))
     program = lowering.lower(problem, plan, request)
@@ -288,7 +268,7 @@ def _write(content: Document, options: Options) -> Written:
             f"{EXECUTORS[options.executor].title} would not take the program: {told}{more}"
         )
     lost = (*program.notes, *(each.sentence for each in complaints))
-    return one_file(program_to_xml(program, options.executor), ending="xml", lost=lost)
+    return formats.one_file(program_to_xml(program, options.executor), ending="xml", lost=lost)
 
 
 WRITER = Writer("msccl-xml", "MSCCL XML", "xml", "plan", _write, Options)

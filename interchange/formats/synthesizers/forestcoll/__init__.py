@@ -28,15 +28,8 @@ from ccl.tree_embedding import steady_makespan
 from ccl.verify import verify
 from interchange.formats.fields import choice, nbytes, number
 from interchange.formats.format import Imported, Reader, Report, Request, Writer, Written, one_file
-from interchange.formats.synthesizers.forestcoll.file import (
-    MOST_CHUNKS,
-    ROOTS,
-    FileForest,
-    derived,
-    matched,
-    parse_forest,
-    path_text,
-)
+from interchange.formats.synthesizers.forestcoll import file as forest_file
+from interchange.formats.synthesizers.forestcoll.file import FileForest
 from interchange.formats.xml import Element, begins_with, xml_text
 
 
@@ -136,9 +129,10 @@ def _chunks(trees: tuple[Tree, ...]) -> int:
     """Return the chunks per root with which every weight is a whole number of them."""
     weights = _by_root(trees)
     chunks = math.lcm(*((tree.weight / weights[tree.root]).denominator for tree in trees))
-    if chunks > MOST_CHUNKS:
+    most = forest_file.MOST_CHUNKS
+    if chunks > most:
         raise FormatError(
-            f"the weights need {chunks:,} chunks per root; {MOST_CHUNKS:,} at most are written"
+            f"the weights need {chunks:,} chunks per root; {most:,} at most are written"
         )
     return chunks
 
@@ -152,7 +146,7 @@ def _tree(tree: Tree, topology: Topology) -> Element:
                 f"a tree of root {tree.root} branches at {stop}, which is no GPU; ForestColl's "
                 "trees join GPUs and only cross what lies between"
             )
-        words = {"src": route[0], "dst": route[-1], "path": path_text(route)}
+        words = {"src": route[0], "dst": route[-1], "path": forest_file.path_text(route)}
         made.children.append(Element("send", words))
     return made
 
@@ -181,12 +175,12 @@ SIZE = 1e9
 
 def recognises(content: bytes) -> bool:
     """Say whether it looks like XML with trees."""
-    return begins_with(content, *ROOTS, "tree") and b"<tree" in content[:4096]
+    return begins_with(content, *forest_file.ROOTS, "tree") and b"<tree" in content[:4096]
 
 
 def read(content: bytes, request: Request) -> Imported:
     """Read trees and verify them."""
-    file = parse_forest(content)
+    file = forest_file.parse_forest(content)
     kind = _kind(file, request)
     _check_reach(file)
     topology, known, told = _cluster(file, request, kind)
@@ -258,7 +252,7 @@ def _cluster(
     up = _UP.get(kind, (False,))
     told: list[str] = []
     if where != "derived" and request.topology is not None:
-        known = matched(file, request.topology, orientations=up)
+        known = forest_file.matched(file, request.topology, orientations=up)
         if not isinstance(known, str):
             if any(name != device for name, device in known.items()):
                 pairs = [f"{name} is {known[name]}" for name in file.ends[:3]]
@@ -274,7 +268,7 @@ def _cluster(
             "cluster=open is set and no cluster is open; open one, or take cluster=derived"
         )
     bandwidth = number(request, "bandwidth", BANDWIDTH, most=1e6, unit="GB/s")
-    made = derived(file, bandwidth, orientations=up)
+    made = forest_file.derived(file, bandwidth, orientations=up)
     told.append(
         f"a cluster of the {text.count(len(made.links), 'link')} that the trees take, without "
         f"latencies, {bandwidth:g} GB/s for the busiest and the others in proportion to their load"
@@ -289,9 +283,8 @@ def _forest(
     down, up = [], []
     for tree in file.trees:
         routes = tuple(tuple([known[name] for name in route]) for route in tree.routes)
-        root, weight = topology.rank[known[tree.root]], file.weight(tree) * share
-        down.append(Tree(root, routes, weight))
-        up.append(Tree(root, tuple(route[::-1] for route in reversed(routes)), weight))
+        down.append(Tree(topology.rank[known[tree.root]], routes, file.weight(tree) * share))
+        up.append(_turned(down[-1]))
     if kind == "all-reduce":
         return Forest(tuple(up), reduces=True, spread=tuple(down))
     if kind in ("reduce-scatter", "reduce"):
@@ -299,18 +292,13 @@ def _forest(
     return Forest(tuple(down))
 
 
-READER = Reader(
-    "forestcoll",
-    "ForestColl trees",
-    ("xml",),
-    recognises,
-    read,
-    {
-        "collective": f"What the trees are for: {', '.join(_COLLECTIVES)}",
-        "size": "Size of the collective, such as 1GB",
-        "cluster": "open, or derived from the trees alone",
-        "bandwidth": "GB/s of the busiest link of a derived cluster",
-    },
-)
+SETTINGS = {
+    "collective": f"What the trees are for: {', '.join(_COLLECTIVES)}",
+    "size": "Size of the collective, such as 1GB",
+    "cluster": "open, or derived from the trees alone",
+    "bandwidth": "GB/s of the busiest link of a derived cluster",
+}
+
+READER = Reader("forestcoll", "ForestColl trees", ("xml",), recognises, read, SETTINGS)
 
 WRITER = Writer("forestcoll", "ForestColl trees", "xml", "plan", write)

@@ -20,28 +20,9 @@ from ccl.verify import verify
 from interchange.formats.fields import nbytes
 from interchange.formats.format import Imported, Reader, Remarks, Request, Writer
 from interchange.formats.format import Report as Report
-from interchange.formats.synthesizers.msccl_tools.cluster import (
-    collective_of,
-    of_collective,
-    placement,
-    topology_of,
-)
-from interchange.formats.synthesizers.msccl_tools.file import (
-    KINDS,
-    AlgorithmFile,
-    CollectiveFile,
-    InstanceFile,
-    TopologyFile,
-    kind_of,
-    recognises,
-)
-from interchange.formats.synthesizers.msccl_tools.plan import (
-    FileStep,
-    check_rounds,
-    parsed,
-    schedule_of,
-    write,
-)
+from interchange.formats.synthesizers.msccl_tools import cluster
+from interchange.formats.synthesizers.msccl_tools import file as files
+from interchange.formats.synthesizers.msccl_tools import plan as plans
 
 CHUNK = 1e6
 """Bytes of a chunk."""
@@ -49,22 +30,22 @@ CHUNK = 1e6
 
 def read(content: bytes, request: Request) -> Imported:
     """Read a topology, a plan, or the collective of one."""
-    kind = kind_of(content)
+    kind = files.kind_of(content)
     remarks = Remarks()
     if kind == "topology":
-        file = decode_json(content, TopologyFile)
-        made = topology_of(file, request, remarks, chunk=_chunk(request), sends=set())
+        file = decode_json(content, files.TopologyFile)
+        made = cluster.topology_of(file, request, remarks, chunk=_chunk(request), sends=set())
         return Imported(document(made), remarks.report())
     if kind == "algorithm":
-        return _plan(decode_json(content, AlgorithmFile), request, remarks)
+        return _plan(decode_json(content, files.AlgorithmFile), request, remarks)
     if kind == "collective":
-        return _problem(decode_json(content, CollectiveFile), request, remarks)
+        return _problem(decode_json(content, files.CollectiveFile), request, remarks)
     if kind == "instance":
-        decode_json(content, InstanceFile)
+        decode_json(content, files.InstanceFile)
         raise FormatError(
             "it is an instance, which has neither topology nor plan; give its algorithm"
         )
-    raise FormatError(f"it says of no type that it is {kind!r}; there are {', '.join(KINDS)}")
+    raise FormatError(f"it says of no type that it is {kind!r}; there are {', '.join(files.KINDS)}")
 
 
 def _chunk(request: Request) -> float:
@@ -79,28 +60,28 @@ def _open(request: Request, what: str) -> Topology:
     return request.topology
 
 
-def _ranks(file: TopologyFile) -> int:
+def _ranks(file: files.TopologyFile) -> int:
     return len(file.links) if file.links is not None else file.copies * file.ngpus_per_node
 
 
-def _plan(file: AlgorithmFile, request: Request, remarks: Remarks) -> Imported:
+def _plan(file: files.AlgorithmFile, request: Request, remarks: Remarks) -> Imported:
     chunk = _chunk(request)
     if file.topology is None:
         topology = _open(request, "it is a plan")
         remarks.assumed.append(f"it is for {topology}, which is open; its ranks are the GPUs there")
-        steps = parsed(file.steps, len(topology.ranks))
+        steps = plans.parsed(file.steps, len(topology.ranks))
     else:
-        steps = parsed(file.steps, _ranks(file.topology))
+        steps = plans.parsed(file.steps, _ranks(file.topology))
         ways = {(each.src, each.dst) for step in steps for each in step.sends}
-        topology = topology_of(file.topology, request, remarks, chunk=chunk, sends=ways)
-    placed = placement(file, len(topology.ranks), remarks)
+        topology = cluster.topology_of(file.topology, request, remarks, chunk=chunk, sends=ways)
+    placed = cluster.placement(file, len(topology.ranks), remarks)
     name = file.collective.name if file.collective is not None else ""
-    found, numbers = collective_of(placed.signatures(), placed.ranks, chunk, name=name)
+    found, numbers = cluster.collective_of(placed.signatures(), placed.ranks, chunk, name=name)
     problem = Problem(topology, found)
     if file.topology is not None and file.topology.links is not None and not _pipelined(file):
-        check_rounds(problem, steps)
+        plans.check_rounds(problem, steps)
     known = placed.holders.keys() | placed.wanted.keys()
-    plan = schedule_of(problem, steps, numbers, known=known, remarks=remarks)
+    plan = plans.schedule_of(problem, steps, numbers, known=known, remarks=remarks)
     verify(problem, plan)
     _tell_plan(file, steps, request, remarks)
     remarks.taken.append(
@@ -111,14 +92,14 @@ def _plan(file: AlgorithmFile, request: Request, remarks: Remarks) -> Imported:
     return Imported(document(problem, plan=plan), remarks.report())
 
 
-def _pipelined(file: AlgorithmFile) -> bool:
+def _pipelined(file: files.AlgorithmFile) -> bool:
     """Whether steps overlap, so that a step alone does not say what a link carries."""
     timed = any(len(send) > 3 for step in file.steps for send in step.sends)
     return timed or (file.instance is not None and file.instance.pipeline is not None)
 
 
 def _tell_plan(
-    file: AlgorithmFile, steps: tuple[FileStep, ...], request: Request, remarks: Remarks
+    file: files.AlgorithmFile, steps: tuple[plans.FileStep, ...], request: Request, remarks: Remarks
 ) -> None:
     rounds = sum(step.rounds for step in steps)
     timed = any(step.timed for step in steps)
@@ -140,10 +121,12 @@ def _tell_plan(
         )
 
 
-def _problem(file: CollectiveFile, request: Request, remarks: Remarks) -> Imported:
+def _problem(file: files.CollectiveFile, request: Request, remarks: Remarks) -> Imported:
     topology = _open(request, "it is a collective")
-    placed = of_collective(file, len(topology.ranks))
-    found, _ = collective_of(placed.signatures(), placed.ranks, _chunk(request), name=file.name)
+    placed = cluster.of_collective(file, len(topology.ranks))
+    found, _ = cluster.collective_of(
+        placed.signatures(), placed.ranks, _chunk(request), name=file.name
+    )
     remarks.taken.append(f"{found.kind} in {text.count(len(found.chunks), 'chunk')}, to be solved")
     remarks.assumed.append(
         f"chunks of {format_size(_chunk(request))}, on {topology}, which is open"
@@ -152,19 +135,16 @@ def _problem(file: CollectiveFile, request: Request, remarks: Remarks) -> Import
     return Imported(made, remarks.report())
 
 
+SETTINGS = {
+    "bandwidth": "GB/s of a link that counts 1",
+    "alpha": "Latency of such a link in µs",
+    "chunk_size": "Size of a chunk, such as 1MB",
+    "direction": "Which side of its matrix is the destination: destination-major as in "
+    "MSCCL-tools, or source-major",
+}
+
 READER = Reader(
-    "msccl-tools",
-    "MSCCL-tools, SCCL and TACCL plans",
-    ("json",),
-    recognises,
-    read,
-    {
-        "bandwidth": "GB/s of a link that counts 1",
-        "alpha": "Latency of such a link in µs",
-        "chunk_size": "Size of a chunk, such as 1MB",
-        "direction": "Which side of its matrix is the destination: destination-major as in "
-        "MSCCL-tools, or source-major",
-    },
+    "msccl-tools", "MSCCL-tools, SCCL and TACCL plans", ("json",), files.recognises, read, SETTINGS
 )
 
-WRITER = Writer("msccl-tools", "MSCCL-tools topology or plan", "json", "topology", write)
+WRITER = Writer("msccl-tools", "MSCCL-tools topology or plan", "json", "topology", plans.write)

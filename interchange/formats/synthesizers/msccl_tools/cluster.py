@@ -22,11 +22,7 @@ from ccl.topology import Link, SharedLimit, Topology, device
 from interchange.formats.fields import number
 from interchange.formats.format import Remarks, Request
 from interchange.formats.synthesizers._matrices import direction, square, turned
-from interchange.formats.synthesizers.msccl_tools.file import (
-    AlgorithmFile,
-    CollectiveFile,
-    TopologyFile,
-)
+from interchange.formats.synthesizers.msccl_tools import file as files
 
 BANDWIDTH = 25.0
 """GB/s of a link that counts 1: an NVLink of the DGX-1, for which the program was made."""
@@ -45,7 +41,7 @@ Pairs = Iterable[tuple[int, int]]
 
 
 def topology_of(
-    file: TopologyFile,
+    file: files.TopologyFile,
     request: Request,
     remarks: Remarks,
     *,
@@ -84,7 +80,7 @@ def topology_of(
 
 
 def _counted(
-    file: TopologyFile, request: Request, remarks: Remarks, sends: set[tuple[int, int]]
+    file: files.TopologyFile, request: Request, remarks: Remarks, sends: set[tuple[int, int]]
 ) -> Topology:
     assert file.links is not None  # the caller looked
     side = len(file.links)
@@ -138,7 +134,7 @@ def _linked_right(links: list[list[int]], name: str, side: int) -> None:
 
 
 def _switches(
-    file: TopologyFile, links: Iterable[Link], *, unit: float, side: int, remarks: Remarks
+    file: files.TopologyFile, links: Iterable[Link], *, unit: float, side: int, remarks: Remarks
 ) -> tuple[SharedLimit, ...]:
     """Return the limits that the switches are."""
     out: dict[int, list[int]] = {}
@@ -175,7 +171,7 @@ def _switches(
     return tuple(limits)
 
 
-def _copied(file: TopologyFile, request: Request, remarks: Remarks, chunk: float) -> Topology:
+def _copied(file: files.TopologyFile, request: Request, remarks: Remarks, chunk: float) -> Topology:
     """Make the hosts of TACCL's form."""
     assert file.node_links is not None  # the caller looked
     assert file.node_invbws is not None
@@ -217,7 +213,7 @@ def _copied(file: TopologyFile, request: Request, remarks: Remarks, chunk: float
     return Topology(file.name or "TACCL topology", devices, tuple(made.links), tuple(made.limits))
 
 
-def _remote(file: TopologyFile, side: int) -> list[tuple[int, int]]:
+def _remote(file: files.TopologyFile, side: int) -> list[tuple[int, int]]:
     """Return who of a host sends to whom of each other host."""
     pairs = []
     for word, dsts in (file.internode_conn or {}).items():
@@ -234,7 +230,7 @@ def _remote(file: TopologyFile, side: int) -> list[tuple[int, int]]:
     return pairs
 
 
-def _remote_times(file: TopologyFile, made: _Copies) -> tuple[float, float]:
+def _remote_times(file: files.TopologyFile, made: _Copies) -> tuple[float, float]:
     """Return GB/s and µs of a link between hosts."""
     if file.remote_beta is not None and file.remote_beta > 0:
         alpha = file.remote_alpha or 0.0
@@ -379,7 +375,7 @@ class Placement:
         return found
 
 
-def placement(file: AlgorithmFile, ranks: int, remarks: Remarks) -> Placement:
+def placement(file: files.AlgorithmFile, ranks: int, remarks: Remarks) -> Placement:
     """Return the placement of a plan, from its maps where it has them.
 
     Raises
@@ -412,14 +408,14 @@ def placement(file: AlgorithmFile, ranks: int, remarks: Remarks) -> Placement:
     return made
 
 
-def of_collective(file: CollectiveFile, ranks: int) -> Placement:
+def of_collective(file: files.CollectiveFile, ranks: int) -> Placement:
     """Return the placement of a collective alone; errors as `placement`."""
     made = Placement(ranks)
     _of_collective(file, made)
     return made
 
 
-def _of_collective(file: CollectiveFile, made: Placement) -> None:
+def _of_collective(file: files.CollectiveFile, made: Placement) -> None:
     if file.nodes and file.nodes != made.ranks:
         raise FormatError(
             f"at collective: it is for {file.nodes} ranks and the topology has {made.ranks} GPUs"

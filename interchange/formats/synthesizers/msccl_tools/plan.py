@@ -22,14 +22,9 @@ from ccl.serialization.conditions import Document
 from ccl.serialization.text import laid_out
 from ccl.topology import Link, SharedLimit, Topology, device
 from ccl.verify import verify
+from interchange.formats.fields import select_sentences
 from interchange.formats.format import Remarks, Written, one_file
-from interchange.formats.synthesizers.msccl_tools.file import (
-    Addresses,
-    Counted,
-    Item,
-    StepFile,
-    counted_links,
-)
+from interchange.formats.synthesizers.msccl_tools import file as files
 
 
 class FileSend(NamedTuple):
@@ -62,7 +57,7 @@ class FileStep:
         return any(each.time is not None for each in self.sends)
 
 
-def parsed(steps: Sequence[StepFile], ranks: int) -> tuple[FileStep, ...]:
+def parsed(steps: Sequence[files.StepFile], ranks: int) -> tuple[FileStep, ...]:
     """Return the steps of a file.
 
     Raises
@@ -83,7 +78,7 @@ def parsed(steps: Sequence[StepFile], ranks: int) -> tuple[FileStep, ...]:
     return tuple(found)
 
 
-def _send(items: list[Item], place: str, ranks: int) -> FileSend:
+def _send(items: list[files.Item], place: str, ranks: int) -> FileSend:
     if not 3 <= len(items) <= 6:
         raise FormatError(
             f"at {place}: it has {len(items)} items; a send is [address, src, dst] and 3 at most"
@@ -291,7 +286,7 @@ def write(content: Document) -> Written:
         If the plan breaks a rule.
     """
     topology = content.topology
-    links = counted_links(topology)
+    links = files.counted_links(topology)
     if not links.counts:
         raise FormatError(
             f"{topology} has no two GPUs that are joined, and MSCCL-tools counts such links"
@@ -307,7 +302,7 @@ def write(content: Document) -> Written:
     return one_file(laid_out(value) + "\n", ending="json", lost=tuple(lost))
 
 
-def _topology(topology: Topology, links: Counted) -> Json:
+def _topology(topology: Topology, links: files.Counted) -> Json:
     return {
         "msccl_type": "topology",
         "name": topology.name,
@@ -316,45 +311,36 @@ def _topology(topology: Topology, links: Counted) -> Json:
     }
 
 
-def _lost(topology: Topology, links: Counted) -> list[str]:
-    lost = [f"bandwidths in GB/s: a link that counts 1 is {links.unit:.9g} GB/s"]
-    if links.rounded:
-        lost.append(f"bandwidths that are no whole numbers of it, by up to {links.rounded:.1%}")
-    if any(each.alpha for each in topology.links):
-        lost.append("latencies of links")
-    if any(each.medium for each in topology.links):
-        lost.append("what links are made of")
-    if any(each.host is not None for each in topology.devices):
-        lost.append("which host a device is in")
-    if topology.ranks != tuple(f"g{rank}" for rank in range(len(topology.ranks))):
-        lost.append("names of GPUs; their order is kept")
-    if any(
-        links.counts.get(_ranks(topology, each), each.count) != each.count
-        for each in topology.links
-    ):
-        lost.append("how many parallel links a link stands for")
-    others = len(topology.devices) - len(topology.ranks)
-    if others:
-        lost.append(
-            f"{others} devices that are no GPU: {links.over} pairs of GPUs are joined over them, "
-            "and what they share is limited as switches of MSCCL-tools are"
-        )
-    if links.stricter:
-        lost.append(f"{links.stricter} limits are on more pairs of GPUs than in the topology")
-    if any(
-        not each.copies or not each.reduces or each.buffer_bytes
-        for each in topology.devices
-        if each.kind == "gpu"
-    ):
-        lost.append("what GPUs cannot do, and their buffers")
-    return lost
+def _lost(topology: Topology, links: files.Counted) -> list[str]:
+    wires, devices, ranks = topology.links, topology.devices, topology.ranks
+    other = [links.counts.get(_ranks(topology, each), each.count) != each.count for each in wires]
+    gpus = [each for each in devices if each.kind == "gpu"]
+    unable = [not each.copies or not each.reduces or each.buffer_bytes for each in gpus]
+    others = len(devices) - len(ranks)
+    over = (
+        f"{others} devices that are no GPU: {links.over} pairs of GPUs are joined over them, and "
+        "what they share is limited as switches of MSCCL-tools are"
+    )
+    share, stricter = f"{links.rounded:.1%}", links.stricter
+    return select_sentences(
+        (True, f"bandwidths in GB/s: a link that counts 1 is {links.unit:.9g} GB/s"),
+        (links.rounded, f"bandwidths that are no whole numbers of it, by up to {share}"),
+        (any(each.alpha for each in wires), "latencies of links"),
+        (any(each.medium for each in wires), "what links are made of"),
+        (any(each.host is not None for each in devices), "which host a device is in"),
+        (ranks != tuple(f"g{i}" for i in range(len(ranks))), "names of GPUs; their order is kept"),
+        (any(other), "how many parallel links a link stands for"),
+        (others, over),
+        (stricter, f"{stricter} limits are on more pairs of GPUs than in the topology"),
+        (any(unable), "what GPUs cannot do, and their buffers"),
+    )
 
 
 def _ranks(topology: Topology, link: Link) -> tuple[int, int]:
     return topology.rank.get(link.src, -1), topology.rank.get(link.dst, -1)
 
 
-def _algorithm(content: Document, links: Counted, topology: Json) -> tuple[Json, list[str]]:
+def _algorithm(content: Document, links: files.Counted, topology: Json) -> tuple[Json, list[str]]:
     """Return a plan, and what more is lost."""
     problem, plan = content.problem, content.plan
     assert problem is not None  # the caller looked
@@ -375,7 +361,7 @@ def _algorithm(content: Document, links: Counted, topology: Json) -> tuple[Json,
 
 def _written(problem: Problem, steps: list[Sends], rounds: list[int], *, topology: Json) -> Json:
     """Return the algorithm."""
-    addresses = Addresses(problem.collective)
+    addresses = files.Addresses(problem.collective)
     return {
         "msccl_type": "algorithm",
         "name": f"{addresses.name}-{problem.topology.name}",
@@ -404,17 +390,17 @@ def _written(problem: Problem, steps: list[Sends], rounds: list[int], *, topolog
 
 
 def _lost_plan(problem: Problem, plan: Schedule) -> list[str]:
-    lost = [
+    marked = [each.priority != 1 or each.tenant for each in problem.collective.chunks]
+    paths = "paths over other devices: a send is from GPU to GPU"
+    return [
         "times: a step begins when all of the one before it is there",
         f"the size: a chunk is {problem.collective.chunk_size:.9g} bytes",
+        *select_sentences(
+            (any(each.via for each in plan.sends), paths),
+            (problem.windows, "times in which links have less bandwidth"),
+            (any(marked), "priorities and tenants of chunks"),
+        ),
     ]
-    if any(each.via for each in plan.sends):
-        lost.append("paths over other devices: a send is from GPU to GPU")
-    if problem.windows:
-        lost.append("times in which links have less bandwidth")
-    if any(each.priority != 1 or each.tenant for each in problem.collective.chunks):
-        lost.append("priorities and tenants of chunks")
-    return lost
 
 
 def _steps(problem: Problem, plan: Schedule) -> list[Sends]:
@@ -479,7 +465,7 @@ class _Run:
         return (send.chunk, send.src) in self.origin
 
 
-def _rounds(step: Sends, links: Counted) -> int:
+def _rounds(step: Sends, links: files.Counted) -> int:
     """Return the rounds that the busiest link or limit needs."""
     used: defaultdict[tuple[int, int], int] = defaultdict(int)
     for _, src, dst in step:
@@ -496,7 +482,7 @@ def _rounds(step: Sends, links: Counted) -> int:
     return max(1, math.ceil(most - 1e-9))
 
 
-def _check(problem: Problem, links: Counted, steps: list[Sends], rounds: list[int]) -> None:
+def _check(problem: Problem, links: files.Counted, steps: list[Sends], rounds: list[int]) -> None:
     """Read the steps as MSCCL-tools would, and verify that they solve the problem."""
     ranks = len(problem.topology.ranks)
     made = Topology(

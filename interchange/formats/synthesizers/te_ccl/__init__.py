@@ -27,26 +27,12 @@ from ccl.serialization.conditions import Document, document
 from ccl.simulate.transmissions import plan_sends
 from ccl.topology import Topology, binding_limits
 from ccl.verify import verify
-from interchange.formats.format import (
-    Imported,
-    Question,
-    Reader,
-    Report,
-    Request,
-    Writer,
-    Written,
-    one_file,
-    replayed,
-)
+from interchange.formats import format as formats
+from interchange.formats.fields import select_sentences
+from interchange.formats.format import Imported, Reader, Report, Request, Writer, Written
 from interchange.formats.synthesizers.te_ccl import demand, input, timing
 from interchange.formats.synthesizers.te_ccl import file as te
-from interchange.formats.synthesizers.te_ccl.moves import (
-    Moves,
-    Rules,
-    fifo_routes,
-    moves_of,
-    plain_sends,
-)
+from interchange.formats.synthesizers.te_ccl import moves as sending
 
 
 def write_schedule(content: Document) -> Written:
@@ -57,14 +43,14 @@ def write_schedule(content: Document) -> Written:
     FormatError
         If the plan is no schedule, or a chunk is not one that TE-CCL has.
     """
-    problem, plan, _ = replayed(content)
+    problem, plan, _ = formats.replayed(content)
     schedule = _schedule(problem, plan)
     made = _Writer(problem, schedule)
     value = made.value()
     if content.result is not None:
         value["Solver_Time"] = content.result.solve_time
     text = json.dumps(value, indent=2, sort_keys=True, allow_nan=False) + "\n"
-    return one_file(text, ending="json", lost=_lost(problem))
+    return formats.one_file(text, ending="json", lost=_lost(problem))
 
 
 def _schedule(problem: Problem, plan: Plan) -> Schedule:
@@ -90,16 +76,17 @@ def _schedule(problem: Problem, plan: Plan) -> Schedule:
 
 
 def _lost(problem: Problem) -> tuple[str, ...]:
-    topology, collective = problem.topology, problem.collective
-    count = len(topology.devices)
-    lost = [f"the cluster: devices are numbers 0 to {count - 1} in the order of their list"]
-    if collective.kind not in demand.USUAL:
-        lost.append(f"that it is a {collective.kind}; who wants what is kept")
-    if any(chunk.priority != 1 or chunk.tenant for chunk in collective.chunks):
-        lost.append("priorities and tenants of chunks")
-    if problem.windows:
-        lost.append(f"{len(problem.windows)} windows of less bandwidth")
-    return tuple(lost)
+    kind, windows = problem.collective.kind, len(problem.windows)
+    last = len(problem.topology.devices) - 1
+    marked = [each.priority != 1 or each.tenant for each in problem.collective.chunks]
+    return (
+        f"the cluster: devices are numbers 0 to {last} in the order of their list",
+        *select_sentences(
+            (kind not in demand.USUAL, f"that it is a {kind}; who wants what is kept"),
+            (any(marked), "priorities and tenants of chunks"),
+            (windows, f"{windows} windows of less bandwidth"),
+        ),
+    )
 
 
 class _Writer:
@@ -216,7 +203,7 @@ class _Writer:
             for _, e in sends
         ]
         names = [each.name for each in self.problem.topology.devices]
-        followed = fifo_routes(hops, at[self.source[number]], [])
+        followed = sending.fifo_routes(hops, at[self.source[number]], [])
         return {
             names[end]: [
                 [[hop.epoch, self._text(self._part(hop, number, amount))] for hop in way]
@@ -262,7 +249,7 @@ def _read(content: bytes, request: Request) -> Imported:
     settings = input.settings_of(request)
     on, nbytes, notes = _cluster(output, request.topology, settings)
     want = demand.wanted(output, on, nbytes)
-    moves = moves_of(output, on, want)
+    moves = sending.moves_of(output, on, want)
     timed = _timed(output, on, (want, moves, settings.lenient))
     report = timing.Findings(output, want, moves, timed).report()
     assumed = (*notes, *on.notes, *want.notes, *report.assumed)
@@ -295,7 +282,7 @@ def _cluster(
         if isinstance(found, te.Cluster) and (last or not te.crossed_gpus(output, found)):
             return te.able(output, found), nbytes, (size_told, *notes)
         lacks = lacks or str(found)
-    raise Question(
+    raise formats.Question(
         f"{lacks}, which {tried[0][0].name} has not; open the cluster that it is about, or name it",
         key="cluster",
         choices=_fitting(output),
@@ -304,19 +291,8 @@ def _cluster(
 
 def _fitting(output: te.Output) -> dict[str, str]:
     """Return the clusters of TE-CCL on which a file is possible, as settings."""
-    chassis = (
-        ("DGX2", 2),
-        ("NDv2", 1),
-        ("NDv2", 2),
-        ("NDv2", 3),
-        ("NDv2", 4),
-        ("AMD", 1),
-        ("AMD", 2),
-    )
-    tried = [
-        demand.Named(name="DGX1"),
-        *(demand.Named(name=name, chassis=many) for name, many in chassis),
-    ]
+    chassis = {"DGX1": (1,), "DGX2": (2,), "NDv2": (1, 2, 3, 4), "AMD": (1, 2)}
+    tried = [demand.Named(name=name, chassis=n) for name, many in chassis.items() for n in many]
     tried += [demand.Named(name="Mesh", side=side) for side in range(2, 9)]
     choices = {}
     for each in tried:
@@ -327,7 +303,7 @@ def _fitting(output: te.Output) -> dict[str, str]:
 
 
 def _timed(
-    output: te.Output, on: te.Cluster, about: tuple[demand.Wanted, Moves, bool]
+    output: te.Output, on: te.Cluster, about: tuple[demand.Wanted, sending.Moves, bool]
 ) -> timing.Timed:
     """Return the schedule.
 
@@ -340,10 +316,10 @@ def _timed(
     """
     want, moves, lenient = about
     problem, tau = want.problem, output.epoch_duration
-    rules = Rules(problem, tau, output.fluid)
+    rules = sending.Rules(problem, tau, output.fluid)
     epochs = output.epochs or 1
     joined = [move.send for move in moves.moves]
-    plain = plain_sends(output, on, want)
+    plain = sending.plain_sends(output, on, want)
     for sends in (plain, joined) if not moves.short else (plain,):
         found = _verified(problem, sends, tau=tau, epochs=epochs)
         if found is not None:

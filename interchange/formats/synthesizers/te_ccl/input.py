@@ -22,7 +22,7 @@ from ccl.problem import Problem
 from ccl.serialization.conditions import Document, document
 from ccl.serialization.text import decode_json
 from ccl.topology import Device, Topology
-from interchange.formats.fields import number, whole
+from interchange.formats.fields import number, select_sentences, whole
 from interchange.formats.format import Imported, Reader, Report, Request, Writer, Written, one_file
 from interchange.formats.synthesizers.te_ccl.demand import CLUSTERS, Named, cluster, out_of_range
 
@@ -168,34 +168,28 @@ def _options(said: _Input) -> tuple[list[str], list[str]]:
     method = names[instance.collective]
     if instance.objective_type == A_STAR and instance.collective == ALL_GATHER:
         method = "te-ccl-astar"
-    words = [_epoch(instance)]
-    if instance.epoch_multiplier != 1 and instance.epoch_duration < 0:
-        words.append(f"epoch_multiplier={instance.epoch_multiplier:g}")
-    if instance.num_epochs > 0:
-        words.append(f"horizon={instance.num_epochs}")
-    if instance.objective_type != A_STAR and method == "te-ccl-milp":
-        early = instance.objective_type == 3 and instance.solution_method == 1
-        words.append(f"objective={'early-arrivals' if early else 'fewest-epochs'}")
-    limits = []
-    if solver.time_limit is not None:
-        limits.append(f"a time limit of {solver.time_limit * 3600:g} s")
-    if solver.mip_gap is not None:
-        limits.append(f"a gap of {solver.mip_gap:g}")
-    notes = [f"to solve it alike: {method} with {', '.join([*words, *limits])}"]
-    left = []
-    if instance.alpha_threshold != 0:
-        left.append(
-            f"alpha_threshold {instance.alpha_threshold:g}: no latency is dropped here, short ones "
-            "lengthen the epoch"
-        )
-    if instance.alpha_epoch_duration_ratio_max != 200:
-        left.append(
-            f"alpha_epoch_duration_ratio_max {instance.alpha_epoch_duration_ratio_max:g}: epochs "
-            "get longer here where a latency is more than 200 of them"
-        )
-    if instance.switch_to_gpu_link_on:
-        left.append("switch_to_gpu_link_on: what crosses a switch here does so without a stop")
-    return notes, left
+    multiplier = instance.epoch_multiplier
+    early = instance.objective_type == 3 and instance.solution_method == 1
+    objective = instance.objective_type != A_STAR and method == "te-ccl-milp"
+    limit, gap = solver.time_limit, solver.mip_gap
+    words = select_sentences(
+        (True, _epoch(instance)),
+        (multiplier != 1 and instance.epoch_duration < 0, f"epoch_multiplier={multiplier:g}"),
+        (instance.num_epochs > 0, f"horizon={instance.num_epochs}"),
+        (objective, f"objective={'early-arrivals' if early else 'fewest-epochs'}"),
+        (limit is not None, f"a time limit of {(limit or 0) * 3600:g} s"),
+        (gap is not None, f"a gap of {gap or 0:g}"),
+    )
+    notes = [f"to solve it alike: {method} with {', '.join(words)}"]
+    threshold, ratio = instance.alpha_threshold, instance.alpha_epoch_duration_ratio_max
+    short = "no latency is dropped here, short ones lengthen the epoch"
+    long = "epochs get longer here where a latency is more than 200 of them"
+    copies = "what crosses a switch here does so without a stop"
+    return notes, select_sentences(
+        (threshold != 0, f"alpha_threshold {threshold:g}: {short}"),
+        (ratio != 200, f"alpha_epoch_duration_ratio_max {ratio:g}: {long}"),
+        (instance.switch_to_gpu_link_on, f"switch_to_gpu_link_on: {copies}"),
+    )
 
 
 def _epoch(instance: _Instance) -> str:
@@ -261,11 +255,11 @@ def _write(content: Document, options: Options) -> Written:
             "switch_copy": named.copies,
         },
     }
-    lost = ["names of devices and media of links"]
-    if problem.windows:
-        lost.append(f"{len(problem.windows)} windows of less bandwidth")
-    if content.plan is not None:
-        lost.append("the plan; the TE-CCL schedule has it")
+    lost = select_sentences(
+        (True, "names of devices and media of links"),
+        (problem.windows, f"{len(problem.windows)} windows of less bandwidth"),
+        (content.plan is not None, "the plan; the TE-CCL schedule has it"),
+    )
     return one_file(json.dumps(value, indent=2) + "\n", ending="json", lost=tuple(lost))
 
 

@@ -21,6 +21,7 @@ from ccl.problem import Problem
 from ccl.simulate import simulate
 from ccl.simulate.transmissions import plan_sends
 from ccl.topology import binding_limits
+from interchange.formats.fields import select_sentences
 from interchange.formats.format import Report
 from interchange.formats.synthesizers.te_ccl.demand import Wanted
 from interchange.formats.synthesizers.te_ccl.file import Output
@@ -311,14 +312,13 @@ class Findings:
         return f"{whole}; the {stated:.4g} of the file is of GPUs × one chunk"
 
     def _left_out(self) -> tuple[str, ...]:
-        left = []
-        if self.moves.twice:
-            left.append(f"{self.moves.twice} flows that bring what is there already")
-        if self.moves.unwanted:
-            left.append(f"{self.moves.unwanted} flows of chunks that nobody wants")
-        if self.output.others:
-            named = ", ".join(each[:40] for each in self.output.others[:4])
-            left.append(f"what it says of {named}")
-        if self.output.solve_time is not None:
-            left.append(f"the {self.output.solve_time:.3g} s that it was solved in")
-        return tuple(left)
+        moves, others, seconds = self.moves, self.output.others, self.output.solve_time
+        named = ", ".join(each[:40] for each in others[:4])
+        return (
+            *select_sentences(
+                (moves.twice, f"{moves.twice} flows that bring what is there already"),
+                (moves.unwanted, f"{moves.unwanted} flows of chunks that nobody wants"),
+                (others, f"what it says of {named}"),
+            ),
+            *([] if seconds is None else [f"the {seconds:.3g} s that it was solved in"]),
+        )
