@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from formulations.analyses.expansion.upgrade import cheapest_upgrade
     from formulations.analyses.explanation import explain, prices
     from formulations.analyses.failures.study import failures, stragglers
-    from formulations.analyses.sensitivity.curve import rate_curve
+    from formulations.analyses.sensitivity.changes import rate_curve
     from formulations.analyses.sensitivity.sensitivity import sensitivity
     from formulations.bounds import lower_bounds, quick_bounds
     from formulations.campaigns.sweeps.running import sweep
@@ -94,7 +94,7 @@ _LATER = {
         "formulations.analyses.expansion.upgrade": "cheapest_upgrade",
         "formulations.analyses.explanation": "explain prices",
         "formulations.analyses.failures.study": "failures stragglers",
-        "formulations.analyses.sensitivity.curve": "rate_curve",
+        "formulations.analyses.sensitivity.changes": "rate_curve",
         "formulations.analyses.sensitivity.sensitivity": "sensitivity",
         "formulations.bounds": "lower_bounds quick_bounds",
         "formulations.campaigns.sweeps.running": "sweep",

@@ -24,7 +24,7 @@ from widgets.words import cut_words
 
 if TYPE_CHECKING:
     from formulations.analyses.expansion.offers import Change, Front, Gain, Upgrade
-    from formulations.analyses.sensitivity.curve import Piece, RateCurve
+    from formulations.analyses.sensitivity.changes import Piece, RateCurve
     from formulations.analyses.sensitivity.cutting_planes import Number
     from formulations.analyses.sensitivity.sensitivity import Sensitivity
 

@@ -24,7 +24,7 @@ The same program for one chunk of each orbit, with links merged by orbit, finds 
 plan first (``formulations.engines.list_scheduling.multistart``): that proves nothing for other
 plans. The program of the whole problem proves a bound where every path is one link. Over switches a
 plan might let a chunk wait, which transfers do not: there a second program, in which every link of
-a path has a moment of its own, proves the bound (``formulations.engines.cp_sat.model``). List
+a path has a moment of its own, proves the bound (``formulations.engines.cp_sat.worker``). List
 scheduling gives the plan to begin with, reductions are planned backwards, and sums for several
 ranks in two steps (``formulations.engines.list_scheduling.search``).
 

@@ -25,7 +25,7 @@ link, and the replay has no barrier, so that it may be shorter.
   list scheduling in rounds a plan to beat; every S in between is decided.
 * **instance**: S and R as given. "No plan, which is proved" is distinguished from "not decided".
 * **pareto**: the smallest R for each S, until R meets the bound of the cuts;
-  `formulations.engines.sccl.pareto` does it for several C.
+  `formulations.engines.sccl.search.pareto` does it for several C.
 
 "Impossible" is a proof about this model: chunks come once, in steps, over switches without stopping
 and over as many links as `formulations.engines.epoch_grid.arcs` lists. Chunks of one shard may

@@ -90,8 +90,7 @@ from formulations.engines.epoch_grid.epochs import (
 from formulations.engines.epoch_grid.plans import Demand, demand, schedule
 from formulations.engines.reverse_time import irreversible, search
 from formulations.engines.te_ccl.greedy import greedy
-from formulations.engines.te_ccl.round_milp import Rounds
-from formulations.engines.te_ccl.rounds import Journey
+from formulations.engines.te_ccl.round_milp import Journey, Rounds
 
 CELLS = 6_000
 """Most epochs times hops times chunks of a grid that is tried after the most promising one."""

@@ -13,8 +13,7 @@ from formulations import solve
 from formulations.engines.epoch_grid.arcs import capacity_rows, link_arcs
 from formulations.engines.epoch_grid.epochs import EpochGrid
 from formulations.engines.epoch_grid.plans import demand
-from formulations.engines.te_ccl.round_milp import Rounds, first_state
-from formulations.engines.te_ccl.rounds import STALLS, Journey
+from formulations.engines.te_ccl.round_milp import STALLS, Journey, Rounds, first_state
 from formulations.solvers.cvxpy_highs import Backend
 from gallery import open_cluster
 

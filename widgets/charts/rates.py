@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import plotly.graph_objects as go
 
 from ccl import text
-from formulations.analyses.sensitivity.curve import RateCurve
+from formulations.analyses.sensitivity.changes import RateCurve
 from widgets.charts.comparison import LOOKS, SYMBOLS, Look, dress, log_axis, log_ticks, settle
 
 SAMPLES = 64

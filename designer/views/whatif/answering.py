@@ -34,7 +34,7 @@ from designer.views.solve.live import MOST_PAIRS, cut_summary
 from designer.views.whatif.knobs import Change, Knob, changed, moved_knobs, origin_of, read_origin
 from formulations import quick_bounds, rate_curve, sensitivity
 from formulations.analyses.best_rate import Optimum, optimum
-from formulations.analyses.sensitivity.curve import HIGH, LOW
+from formulations.analyses.sensitivity.changes import HIGH, LOW
 from widgets.charts.rates import Line, line_of
 from widgets.view_model.scene import drawing as picture_of
 from widgets.words import BOUND_LABELS

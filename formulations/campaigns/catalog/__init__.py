@@ -5,16 +5,13 @@
 >>> result = catalog.solve(problem, catalog=plans, time_limit=60)  # doctest: +SKIP
 >>> plans.find(relabelled).makespan  # doctest: +SKIP
 
-``catalog`` has the front door, ``answering`` solves with it, ``entry`` is a line of it,
-``questions`` says what is one question, ``rows``, ``packed``, ``tables`` and ``migrations`` are how
-it lies in the file. ``tuning`` finds the best plan of each range
-of sizes and ``tuner`` is the table of them, ``atlas`` finds the best method of each collective and
-size, ``lines`` writes and reads plans.
+``catalog`` has the front door and carries plans elsewhere, ``answering`` solves with it, ``tables``
+and ``relabelling`` are how it lies in the file. ``tuning`` finds the best plan of each range of
+sizes and the best method of each collective and size, ``tuner`` is the table of them.
 """
 
 from formulations.campaigns.catalog.answering import solve
-from formulations.campaigns.catalog.catalog import Catalog, usual_path
-from formulations.campaigns.catalog.lines import read_lines, write_lines
+from formulations.campaigns.catalog.catalog import Catalog, read_lines, usual_path, write_lines
 from formulations.campaigns.catalog.tuner import Entry, TunerRange, TunerTable
 from formulations.campaigns.catalog.tuning import Atlas, Cell, atlas_of, regimes, tuned
 

@@ -5,7 +5,7 @@ gives the plan to begin with. What is proved for a quotient holds for symmetric 
 no bound; what is proved of the whole side is one where its model has every plan: where every path
 is one link and nothing else comes before or after. Over switches a plan may let a chunk wait,
 which transfers do not; there a second model, whose solutions may
-(`formulations.engines.cp_sat.model`), proves the bound.
+(`formulations.engines.cp_sat.worker`), proves the bound.
 
 Client of constraint programming: a child process gets a task and reports what it finds.
 

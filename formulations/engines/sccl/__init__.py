@@ -1,6 +1,6 @@
 """Collectives in steps and rounds (SCCL): exact instances, least steps, the Pareto front.
 
->>> from formulations.engines.sccl.sweep import front, pareto
+>>> from formulations.engines.sccl.search import front, pareto
 >>> from gallery import open_cluster
 >>> points = pareto(open_cluster("ring:gpus=4"), "all-gather", 4e6)  # doctest: +SKIP
 >>> [(each.steps, each.rounds, each.chunks) for each in front(points)]  # doctest: +SKIP

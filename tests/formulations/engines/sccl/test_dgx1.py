@@ -15,8 +15,7 @@ from formulations.engines.cp_sat.search import Effort
 from formulations.engines.list_scheduling.search import Side
 from formulations.engines.list_scheduling.timed import in_epochs, transfers_of
 from formulations.engines.sccl.asking import Decided, Outcome, Solver, on_time
-from formulations.engines.sccl.search import Question
-from formulations.engines.sccl.sweep import front, pareto
+from formulations.engines.sccl.search import Question, front, pareto
 from gallery import open_cluster
 
 CHUNK = 25e3

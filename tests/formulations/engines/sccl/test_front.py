@@ -9,7 +9,7 @@ from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.verify import verify
 from formulations.engines.sccl.asking import Decided
-from formulations.engines.sccl.sweep import front, pareto
+from formulations.engines.sccl.search import front, pareto
 from gallery import open_cluster
 
 
