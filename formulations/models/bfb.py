@@ -35,7 +35,7 @@ from collections import defaultdict
 from ccl.errors import LimitReached
 from ccl.plans import Forest, Tree
 from ccl.problem import Problem
-from ccl.result import Result, Status, Stop
+from ccl.result import Result
 from formulations.core.refusals import no_stores, no_sums
 from formulations.core.registry import Formulation, NoOptions
 from formulations.core.run import Run
@@ -75,9 +75,7 @@ def run(run: Run, options: NoOptions) -> Result:
         reduces = run.problem.collective.reduces
         forest = Forest(_trees(run, _nbytes(run.problem), reduces=reduces), reduces=reduces)
     run.offer(forest, message="a forest")
-    best = run.best
-    met = best is not None and best.status is Status.THROUGHPUT
-    return run.finish(Stop.RATE if met else run.reached if run.enough else Stop.CONSTRUCTED)
+    return run.finish_rate()
 
 
 def _nbytes(problem: Problem) -> dict[int, float]:

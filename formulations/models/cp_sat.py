@@ -107,9 +107,7 @@ def run(run: Run, options: Options) -> Result:
         sole=not problem.collective.reduces or (tail is None and adding(problem) is problem),
     )
     answer(closer)
-    if run.enough:
-        return run.finish(run.reached)
-    return run.finish(closer.stop)
+    return run.end(closer.stop)
 
 
 FORMULATION = Formulation(

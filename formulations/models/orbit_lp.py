@@ -119,7 +119,7 @@ def run(run: Run, options: Options) -> Result:
     run.note(f"one flow stands for {_alike(found)}")
     paths = {(source, goal): ways for source, goal, ways in Lift(found).paths()}
     run.offer(_flow(run.problem, paths), message="a flow of the best rate")
-    return run.finish(run.reached if run.enough else Stop.MODEL_OPTIMAL)
+    return run.end(Stop.MODEL_OPTIMAL)
 
 
 def _alike(found: OrbitSolution) -> str:

@@ -105,7 +105,7 @@ def run(run: Run, options: Options) -> Result:
     )
     run.offer(forest, message="a forest of the best rate")
     stop = Stop.MODEL_OPTIMAL if found.proved else Stop.SEARCHED
-    return run.finish(run.reached if run.enough else stop)
+    return run.end(stop)
 
 
 def _second(run: Run, found: Optimum, options: Options) -> Optimum:

@@ -59,8 +59,7 @@ from ccl.verify import verify
 from formulations.bounds import quick_bounds
 from formulations.core.refusals import no_crumbs
 from formulations.core.registry import Formulation, ModelEstimate
-from formulations.core.run import Run
-from formulations.core.weighted_objectives import prioritised, weighted_arrivals
+from formulations.core.run import Run, prioritised, weighted_arrivals
 from formulations.engines.epoch_grid.arcs import link_arcs
 from formulations.engines.epoch_grid.decompose import Commodities, commodities
 from formulations.engines.epoch_grid.epochs import (
@@ -180,7 +179,7 @@ def run(run: Run, options: Options) -> Result:
         stop = _on_grid(FlowModel(link_arcs(grid), run, flows), options)
         if run.enough or stop is Stop.TIME_LIMIT:
             break
-    return run.finish(run.reached if run.enough else stop)
+    return run.end(stop)
 
 
 def _grids(run: Run, options: Options, flows: Commodities) -> list[EpochGrid]:

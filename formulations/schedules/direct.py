@@ -63,7 +63,7 @@ def run(run: Run, options: NoOptions) -> Result:
         except SolveError as error:
             run.note(f"without a formula: {error}")
     if run.enough or (run.expired and run.best is not None):
-        return run.finish(run.reached if run.enough else Stop.TIME_LIMIT)
+        return run.end(Stop.TIME_LIMIT)
     if run.closed_form is not None:
         run.closed_form = replace(run.closed_form, elsewhere=True)
     return search(run, options, _find)

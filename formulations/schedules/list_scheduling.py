@@ -61,9 +61,7 @@ def run(run: Run, options: Options) -> Result:
     from formulations.engines.list_scheduling.search import search  # noqa: PLC0415  it loads numba
 
     search(run, seed=options.seed, passes=options.passes, symmetry=options.symmetry)
-    if run.enough:
-        return run.finish(run.reached)
-    return run.finish(Stop.TIME_LIMIT if run.expired else Stop.PASSES)
+    return run.end(Stop.TIME_LIMIT if run.expired else Stop.PASSES)
 
 
 FORMULATION = Formulation(

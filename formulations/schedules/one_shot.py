@@ -104,7 +104,7 @@ def run(run: Run, options: NoOptions) -> Result:
     if run.best is None and not run.expired:
         raise SolveError("vectors meet in switches that add, and no plan keeps them apart")
     run.closed_form = closed
-    return run.finish(run.reached if run.enough else Stop.CONSTRUCTED)
+    return run.end(Stop.CONSTRUCTED)
 
 
 def _over(run: Run) -> bool:

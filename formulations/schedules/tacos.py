@@ -128,9 +128,7 @@ def run(run: Run, options: Options) -> Result:
             wait=options.patience,
         )
     )
-    if run.enough:
-        return run.finish(run.reached)
-    return run.finish(Stop.TIME_LIMIT if run.expired else Stop.PASSES)
+    return run.end(Stop.TIME_LIMIT if run.expired else Stop.PASSES)
 
 
 FORMULATION = Formulation(

@@ -49,7 +49,6 @@ from formulations.engines.forestcoll.search import (
     Network,
     Rate,
     fixed_rate,
-    forest_rate,
     network_of,
     rate_of,
     whole,
@@ -79,22 +78,6 @@ class Planned:
     forest: Forest
     makespan: Fraction
     trees: int
-
-
-def forest_of(problem: Problem, *, trees: int = 0) -> Planned:
-    """Return a forest at the best rate, or at the best with `trees` trees of each root.
-
-    Raises
-    ------
-    ProblemError
-        If the problem is refused (`formulations.engines.forestcoll.search.refusal`).
-    SolveError
-        If links that carry whole trees leave a switch that cannot be split.
-    """
-    if problem.adds_for_several:
-        return combined(*(forest_of(half, trees=trees) for half in halves(problem)))
-    rate = forest_rate(problem)
-    return fixed_forest(rate, trees) if trees else best_forest(rate)
 
 
 def best_forest(rate: Rate, *, watch: Watch | None = None) -> Planned:

@@ -220,7 +220,7 @@ def solve(run: Run, options: Options, solver: Solver) -> Result:
         alone=None in halved,
     )
     answer(finder)
-    return run.finish(run.reached if run.enough else finder.stop)
+    return run.end(finder.stop)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,16 @@ from fractions import Fraction
 
 import numpy as np
 
+from ccl.problem import Problem
 from ccl.topology import Link, Topology, device
+from formulations.engines.forestcoll.plans import (
+    Planned,
+    best_forest,
+    combined,
+    fixed_forest,
+    halves,
+)
+from formulations.engines.forestcoll.search import forest_rate
 
 
 def random_cluster(seed: int, *, gpus: int = 4, switches: int = 2, even: bool = False) -> Topology:
@@ -68,3 +77,11 @@ def worst_cut(topology: Topology, weight: dict[str, int]) -> Fraction:
             best = leaving / held if best is None else min(best, leaving / held)
     assert best is not None
     return best
+
+
+def forest_of(problem: Problem, *, trees: int = 0) -> Planned:
+    """Return a forest at the best rate, or at the best with `trees` trees of each root."""
+    if problem.adds_for_several:
+        return combined(*(forest_of(half, trees=trees) for half in halves(problem)))
+    rate = forest_rate(problem)
+    return fixed_forest(rate, trees) if trees else best_forest(rate)

@@ -8,10 +8,10 @@ from ccl.topology import Topology, device, duplex
 from ccl.tree_embedding import steady_makespan
 from ccl.verify import verify
 from formulations import solve
-from formulations.engines.forestcoll.plans import forest_of, shared_forest, shares_of
+from formulations.engines.forestcoll.plans import shared_forest, shares_of
 from formulations.solvers.cvxpy_highs import Backend
 from gallery import open_cluster
-from tests.formulations.engines.forestcoll.clusters import random_cluster
+from tests.formulations.engines.forestcoll.clusters import forest_of, random_cluster
 from tests.formulations.engines.forestcoll.test_rates import asked
 
 

@@ -17,12 +17,12 @@ from ccl.topology import Link, Topology, device
 from ccl.tree_embedding import steady_makespan
 from ccl.verify import verify
 from formulations import solve
-from formulations.engines.forestcoll.plans import fixed_forest, forest_of, load_of
+from formulations.engines.forestcoll.plans import fixed_forest, load_of
 from formulations.engines.forestcoll.search import arcs_of, forest_rate
 from formulations.engines.forestcoll.splitting import Load, pack, split
 from formulations.engines.kernels.maxflow import carries, flows_to
 from formulations.engines.kernels.packing import split_off
-from tests.formulations.engines.forestcoll.clusters import random_cluster
+from tests.formulations.engines.forestcoll.clusters import forest_of, random_cluster
 from tests.formulations.engines.forestcoll.test_rates import asked
 
 KINDS = ("all-gather", "reduce-scatter", "broadcast", "reduce")
