@@ -6,14 +6,13 @@ from typing import Any
 
 from ccl.errors import ProblemError
 from ccl.topology import Topology
-from gallery import amd, fabrics, nvidia, papers, servers, toys, tpu
+from gallery import amd, fabrics, nvidia, papers, servers, toys
 from gallery.entry import Entry, Parameter
 
 _LISTED = (
     *toys.ENTRIES,
     *nvidia.ENTRIES,
     *amd.ENTRIES,
-    *tpu.ENTRIES,
     *fabrics.ENTRIES,
     *servers.ENTRIES,
     *papers.ENTRIES,
