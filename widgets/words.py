@@ -19,7 +19,6 @@ from ccl.problem import Problem
 from ccl.result import Result
 from ccl.serialization.quantity import format_size
 from ccl.topology import Topology
-from widgets.view_model.classes import counted
 
 if TYPE_CHECKING:
     from formulations.analyses.comparison import Comparison, Row
@@ -168,23 +167,19 @@ BOUND_LABELS = {
 }
 """What a bound of a kind is about."""
 
-_OTHERS = {
-    "switch": ("switch", "switches"),
-    "memory": ("memory", "memories"),
-    "nic": ("NIC", "NICs"),
-}
+_OTHERS = {"switch": "switch", "memory": "memory", "nic": "NIC"}
 
 
 def topology_words(topology: Topology) -> str:
     """Say what a cluster has: ``dgx-1v: 8 GPUs, 32 links, one way each``."""
     kinds: list[str] = [each.kind for each in topology.devices]
-    parts = [counted(len(topology.ranks), "GPU")]
-    for kind, (one, many) in _OTHERS.items():
-        if count := kinds.count(kind):
-            parts.append(f"{count:,} {one if count == 1 else many}")
-    parts.append(f"{counted(len(topology.links), 'link')}, one way each")
+    parts = [text.count(len(topology.ranks), "GPU")]
+    for kind, what in _OTHERS.items():
+        if many := kinds.count(kind):
+            parts.append(text.count(many, what))
+    parts.append(f"{text.count(len(topology.links), 'link')}, one way each")
     if topology.limits:
-        parts.append(counted(len(topology.limits), "shared limit"))
+        parts.append(text.count(len(topology.limits), "shared limit"))
     return f"{topology.name}: {', '.join(parts)}"
 
 

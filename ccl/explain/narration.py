@@ -142,7 +142,7 @@ class PlanReport:
 
     def waited(self, i: int) -> float:
         """Return the µs for which what a transfer carries lay at its source."""
-        waited = _as_shown(self.transfers[i].start) - _as_shown(self.causes[i].ready)
+        waited = round_digits(self.transfers[i].start) - round_digits(self.causes[i].ready)
         return waited if waited > _SAME * self.timeline.makespan else 0.0
 
     def sentence(self, i: int) -> str:
@@ -175,9 +175,12 @@ class PlanReport:
         return self.transfers[i].epoch * self.plan.epoch_duration
 
 
-def _as_shown(time: float) -> float:
-    """Return µs as scenes have them, so that the canvas finds the same difference."""
-    return float(f"{time:.8g}")
+def round_digits(value: float) -> float:
+    """Keep eight significant digits, as scenes do, so that the canvas finds the same difference.
+
+    It is half the text, and no eye sees the rest.
+    """
+    return float(f"{value:.8g}")
 
 
 def report(problem: Problem, plan: Plan, timeline: Timeline | None = None) -> PlanReport:

@@ -11,7 +11,7 @@ A star in the colour of the words at its own size, without a line: it is no row 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -25,23 +25,14 @@ from gallery.published import Published, published
 STARS = ("star", "star-triangle-up", "hexagram", "star-square")
 """Marks, one for each method."""
 
-Value = Callable[[float, float, float], float]
-"""What is drawn of a size in bytes, a makespan and a bound in µs."""
 
-
-def printed_values(comparison: Comparison, value: Value) -> list[float]:
-    """Return what is published of the compared sizes, as the plot has it upwards."""
-    return [_value(comparison, each, value) for each in _printed(comparison)]
-
-
-def add_published(figure: go.Figure, comparison: Comparison, *, color: str, value: Value) -> None:
+def _published(figure: go.Figure, printed: Mapping[Published, float], *, color: str) -> None:
     """Draw what others published of the same cluster, collective and sizes, with its source."""
-    printed = _printed(comparison)
     for number, name in enumerate(dict.fromkeys(each.method for each in printed)):
-        theirs = [each for each in printed if each.method == name]
+        theirs = {each: value for each, value in printed.items() if each.method == name}
         figure.add_scatter(
             x=[each.size for each in theirs],
-            y=[_value(comparison, each, value) for each in theirs],
+            y=list(theirs.values()),
             name=f"{name}, published",
             mode="markers",
             marker={
@@ -57,14 +48,6 @@ def add_published(figure: go.Figure, comparison: Comparison, *, color: str, valu
             ],
             hovertemplate="%{text}<extra></extra>",
         )
-
-
-def _printed(comparison: Comparison) -> tuple[Published, ...]:
-    return published(comparison.problem, comparison.sizes)
-
-
-def _value(comparison: Comparison, each: Published, value: Value) -> float:
-    return value(each.size, each.makespan, comparison.bound(each.size).makespan)
 
 
 Quantity = Literal["time", "ratio", "algbw"]
@@ -101,48 +84,28 @@ class Look:
     lines: tuple[str, ...]
 
 
-LOOKS: Mapping[str, Look] = {
-    "light": Look(
-        ink="#1b2733",
-        text="#1b2733",
-        soft="#55657a",
-        line="#dfe6ee",
-        ground="#ffffff",
-        veil="rgba(246, 248, 251, 0.8)",
-        bound="#c2500a",
-        shade="rgba(194, 80, 10, 0.09)",
-        lines=(
-            "#1b7fc0", "#b87400", "#00805c", "#b0488a", "#857800", "#5a3fc0", "#46535f", "#8a5a2b",
-        ),
-    ),
-    "dark": Look(
-        ink="#dfe7ef",
-        text="#dfe7ef",
-        soft="#93a2b3",
-        line="#2b3746",
-        ground="#161e28",
-        veil="rgba(22, 30, 40, 0.8)",
-        bound="#ff7a4d",
-        shade="rgba(255, 122, 77, 0.13)",
-        lines=(
-            "#56b4e9", "#e69f00", "#00b583", "#cc79a7", "#f0e442", "#9a8cf0", "#d3dae3", "#b98d66",
-        ),
-    ),
-    # Where nobody says what is behind it: to be read on either.
-    "auto": Look(
-        ink="#1b2733",
-        text="#77879a",
-        soft="#77879a",
-        line="rgba(119, 135, 154, 0.25)",
-        ground="#f6f8fb",
-        veil="rgba(0, 0, 0, 0)",
-        bound="#d9652b",
-        shade="rgba(217, 101, 43, 0.11)",
-        lines=(
-            "#3a94d0", "#cb8400", "#009a71", "#bd6695", "#9c8f1c", "#7a68d8", "#8794a3", "#a0744a",
-        ),
+_SCHEMES = ("light", "dark", "auto")
+"""The last where nobody says what is behind it: to be read on either."""
+
+_COLOURS: Mapping[str, tuple[Any, Any, Any]] = {
+    "ink": ("#1b2733", "#dfe7ef", "#1b2733"),
+    "text": ("#1b2733", "#dfe7ef", "#77879a"),
+    "soft": ("#55657a", "#93a2b3", "#77879a"),
+    "line": ("#dfe6ee", "#2b3746", "rgba(119, 135, 154, 0.25)"),
+    "ground": ("#ffffff", "#161e28", "#f6f8fb"),
+    "veil": ("rgba(246, 248, 251, 0.8)", "rgba(22, 30, 40, 0.8)", "rgba(0, 0, 0, 0)"),
+    "bound": ("#c2500a", "#ff7a4d", "#d9652b"),
+    "shade": ("rgba(194, 80, 10, 0.09)", "rgba(255, 122, 77, 0.13)", "rgba(217, 101, 43, 0.11)"),
+    "lines": (
+        ("#1b7fc0", "#b87400", "#00805c", "#b0488a", "#857800", "#5a3fc0", "#46535f", "#8a5a2b"),
+        ("#56b4e9", "#e69f00", "#00b583", "#cc79a7", "#f0e442", "#9a8cf0", "#d3dae3", "#b98d66"),
+        ("#3a94d0", "#cb8400", "#009a71", "#bd6695", "#9c8f1c", "#7a68d8", "#8794a3", "#a0744a"),
     ),
 }  # fmt: skip
+LOOKS: Mapping[str, Look] = {
+    scheme: Look(**dict(zip(_COLOURS, look, strict=True)))
+    for scheme, look in zip(_SCHEMES, zip(*_COLOURS.values(), strict=True), strict=True)
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,31 +153,25 @@ def comparison_figure(
         In pixels; None fills what it is put into.
     """
     look = LOOKS[scheme or "dark"]
-    value = VALUES[quantity]
     figure = go.Figure()
-    known = [
-        value(row.size, row.result.makespan, comparison.bound(row.size).makespan)
-        for row in comparison.rows
-        if row.result
-    ]
-    known += printed_values(comparison, value)
-    least = [comparison.bound(size).makespan for size in comparison.sizes]
-    limits = [value(size, us, us) for size, us in zip(comparison.sizes, least, strict=True)]
-    low, high = span([*known, *limits])
+    printed = {
+        each: value_at(comparison, quantity, size=each.size, makespan=each.makespan)
+        for each in published(comparison.problem, comparison.sizes)
+    }
+    limits = limits_of(comparison, quantity)
+    low, high = span_of(comparison, quantity, more=printed.values())
     _bound(figure, comparison, limits, look=look, edge=high if quantity == "algbw" else low)
     styles = marks(comparison, scheme)
     for name, mark in styles.items():
-        _method(figure, comparison, name, mark=mark, value=value)
-    add_published(figure, comparison, color=look.text, value=value)
+        _method(figure, comparison, name, mark=mark, quantity=quantity)
+    _published(figure, printed, color=look.text)
     if quantity != "algbw":
         _crossovers(figure, comparison, look=look, ratio=quantity == "ratio")
     legend = {"font": {"size": 11.5}, "itemclick": "toggle", "traceorder": "normal"}
     dress(figure, look, height, legend=legend)
     settle(figure, look)
     _size_axis(figure, comparison.sizes, look)
-    unit = UNITS[quantity]
-    ticks = log_ticks(low, high)
-    axis = log_axis((low, high), ticks, unit)
+    axis = log_axis((low, high), log_ticks(low, high), UNITS[quantity])
     figure.update_yaxes(**axis, gridcolor=look.line, automargin=True)
     return figure
 
@@ -274,6 +231,33 @@ def span(values: list[float]) -> tuple[float, float]:
     return low / air, high * air
 
 
+def value_at(comparison: Comparison, quantity: Quantity, *, size: float, makespan: float) -> float:
+    """Return what is drawn of a makespan in µs at a size in bytes."""
+    return VALUES[quantity](size, makespan, comparison.bound(size).makespan)
+
+
+def value_of(comparison: Comparison, row: Row | None, quantity: Quantity) -> float | None:
+    """Return what is drawn of a row; one without a plan breaks its line."""
+    if row is None or row.result is None:
+        return None
+    return value_at(comparison, quantity, size=row.size, makespan=row.result.makespan)
+
+
+def limits_of(comparison: Comparison, quantity: Quantity) -> list[float]:
+    """Return what no plan can pass, of each size."""
+    least = ((size, comparison.bound(size).makespan) for size in comparison.sizes)
+    return [value_at(comparison, quantity, size=size, makespan=us) for size, us in least]
+
+
+def span_of(
+    comparison: Comparison, quantity: Quantity, *, more: Iterable[float] = ()
+) -> tuple[float, float]:
+    """Return the ends of the axis that has all rows, their bounds and more values."""
+    known = (value_of(comparison, row, quantity) for row in comparison.rows)
+    drawn = [each for each in known if each is not None]
+    return span([*drawn, *limits_of(comparison, quantity), *more])
+
+
 def _bound(
     figure: go.Figure, comparison: Comparison, limits: list[float], *, look: Look, edge: float
 ) -> None:
@@ -299,25 +283,15 @@ def _bound(
 
 
 def _method(
-    figure: go.Figure,
-    comparison: Comparison,
-    name: str,
-    *,
-    mark: Mark,
-    value: Callable[[float, float, float], float],
+    figure: go.Figure, comparison: Comparison, name: str, *, mark: Mark, quantity: Quantity
 ) -> None:
     rows = [comparison.row(name, size) for size in comparison.sizes]
-    bounds = [comparison.bound(size).makespan for size in comparison.sizes]
-    if not any(row is not None and row.result for row in rows):
+    values = [row and value_of(comparison, row, quantity) for row in rows]
+    if not any(values):
         return
     figure.add_scatter(
         x=comparison.sizes,
-        y=[
-            None
-            if row is None or row.result is None
-            else value(row.size, row.result.makespan, bound)
-            for row, bound in zip(rows, bounds, strict=True)
-        ],
+        y=values,
         name=name,
         mode="lines+markers",
         connectgaps=False,

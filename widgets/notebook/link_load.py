@@ -42,7 +42,7 @@ from widgets.print.diagrams import load_svg, price_svg
 from widgets.print.stage import Stage
 from widgets.print.style import LIGHT
 from widgets.print.view import View
-from widgets.view_model.classes import counted, price_marks, price_words
+from widgets.view_model.classes import price_marks, price_words
 from widgets.view_model.gap import Course, Point, course, gap_words, known, thinned
 from widgets.view_model.scene import STEPS, at_least, cuts
 from widgets.words import BOUND_LABELS, bound_proof, bound_words
@@ -91,7 +91,7 @@ class LinkLoad(ipywidgets.VBox):  # type: ignore[misc]  # it has no types
     def _about(self) -> str:
         used, all_links = len(self.load["links"]), len(self.result.problem.topology.links)
         shown = min(used, self._rows)
-        what = f"{used} of {counted(all_links, 'link')} used"
+        what = f"{used} of {text.count(all_links, 'link')} used"
         if shown < used:
             what += f", the {shown} busiest shown"
         return f"{what}, {text.duration(self.load['step'])} a column, darkest is always busy"

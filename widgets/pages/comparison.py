@@ -8,6 +8,7 @@ import html
 from collections.abc import Mapping
 from typing import Any
 
+from ccl import text
 from ccl.layout import layout
 from ccl.serialization.quantity import format_size
 from formulations.analyses.comparison import Comparison
@@ -98,10 +99,11 @@ def comparison_html(
         "height": "100%",
     }
     title = f"{problem.collective.kind} on {topology.name}"
-    methods, sizes = len(comparison.methods), len(comparison.sizes)
+    methods = text.count(len(comparison.methods), "method")
+    sizes = text.count(len(comparison.sizes), "size")
     about = (
-        f"{methods} method{'s' * (methods != 1)} at {sizes} size{'s' * (sizes != 1)}, each plan "
-        "verified, replayed, and held against a bound that no plan can beat."
+        f"{methods} at {sizes}, each plan verified, replayed, and held against a bound that no "
+        "plan can beat."
     )
     parts = [
         f"<h1>{html.escape(title)}</h1><p>{html.escape(about)}</p>",

@@ -11,7 +11,7 @@ import json
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ccl.errors import FormatError
 from ccl.options import make_options, option_fields
@@ -26,9 +26,6 @@ from interchange.formats.format import NoOptions, Writer
 from interchange.formats.own.fragment import HOME, Share, link_of
 from widgets.pages.writers import WRITERS, PageOptions
 from widgets.print.style import ChartOptions, ChartPixelOptions
-
-if TYPE_CHECKING:
-    from widgets.print.painter import Plot
 
 
 def comparison_file(comparison: Comparison, ending: str, options: Mapping[str, Any]) -> bytes:
@@ -83,34 +80,25 @@ def _page(comparison: Comparison, options: PageOptions) -> bytes:
     return comparison_html(comparison, theme=options.theme).encode()
 
 
-def _svg(comparison: Comparison, options: ChartOptions) -> bytes:
-    from widgets.print.painter import svg  # noqa: PLC0415 - it loads matplotlib
+def _chart(ending: str) -> Callable[[Comparison, Any], bytes]:
+    def write(comparison: Comparison, options: ChartOptions) -> bytes:
+        # matplotlib is loaded here
+        from widgets.print.film import pixels_of  # noqa: PLC0415
+        from widgets.print.painter import pdf, svg  # noqa: PLC0415
+        from widgets.print.plots import comparison_picture  # noqa: PLC0415
 
-    return svg(_chart(comparison, options), column=options.column).encode()
+        chart = comparison_picture(
+            comparison,
+            quantity=options.quantity,
+            style=options.style,
+            width=options.pixels,
+            font=options.letters,
+        )
+        if isinstance(options, ChartPixelOptions):
+            return pixels_of(chart, scale=options.scale)
+        return pdf(chart) if ending == "pdf" else svg(chart, column=options.column).encode()
 
-
-def _pdf(comparison: Comparison, options: ChartOptions) -> bytes:
-    from widgets.print.painter import pdf  # noqa: PLC0415 - it loads matplotlib
-
-    return pdf(_chart(comparison, options))
-
-
-def _png(comparison: Comparison, options: ChartPixelOptions) -> bytes:
-    from widgets.print.film import pixels_of  # noqa: PLC0415 - it loads matplotlib
-
-    return pixels_of(_chart(comparison, options), scale=options.scale)
-
-
-def _chart(comparison: Comparison, options: ChartOptions) -> Plot:
-    from widgets.print.plots import comparison_picture  # noqa: PLC0415 - it loads matplotlib
-
-    return comparison_picture(
-        comparison,
-        quantity=options.quantity,
-        style=options.style,
-        width=options.pixels,
-        font=options.letters,
-    )
+    return write
 
 
 def _json(comparison: Comparison, _options: NoOptions) -> bytes:
@@ -119,9 +107,9 @@ def _json(comparison: Comparison, _options: NoOptions) -> bytes:
 
 _WRITERS: Mapping[str, tuple[type, Callable[[Comparison, Any], bytes]]] = {
     "html": (PageOptions, _page),
-    "svg": (ChartOptions, _svg),
-    "png": (ChartPixelOptions, _png),
-    "pdf": (ChartOptions, _pdf),
+    "svg": (ChartOptions, _chart("svg")),
+    "png": (ChartPixelOptions, _chart("png")),
+    "pdf": (ChartOptions, _chart("pdf")),
     "json": (NoOptions, _json),
 }
 

@@ -277,7 +277,7 @@ def _about(
     topology = drawing["topology"]
     gpus = sum(each["kind"] == "gpu" for each in topology["devices"])
     links = len(topology["links"])
-    parts = [f"{gpus:,} GPU{'s' * (gpus != 1)}, {links:,} link{'s' * (links != 1)} one way each"]
+    parts = [f"{text.count(gpus, 'GPU')}, {text.count(links, 'link')} one way each"]
     if scene is not None and "makespan" in scene:
         parts.append(f"the plan takes {text.duration(scene['makespan'])}")
     proved = max((each["makespan"] for each in cuts), default=None)

@@ -83,10 +83,9 @@ def _cut(cut: Cut) -> list[Shape]:
     start, end = (_BOX[0] + 8, high / 2), (_BOX[0] + _APART - 8, high / 2)
     shapes += _arrow(start, end, LIGHT.cut, thick=5.0)
     middle = _BOX[0] + _APART / 2
-    count = f"{len(cut.links)} link{'' if len(cut.links) == 1 else 's'}"
     shapes += [
         Words((middle, high / 2 - 14), text.bandwidth(cut.bandwidth), 15.0, LIGHT.text, bold=True),
-        Words((middle, high / 2 + 24), count, 12.0, LIGHT.dim),
+        Words((middle, high / 2 + 24), text.count(len(cut.links), "link"), 12.0, LIGHT.dim),
     ]
     return shapes
 

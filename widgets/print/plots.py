@@ -15,16 +15,18 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
 from ccl import text
 from ccl.serialization.quantity import format_size
-from formulations.analyses.comparison import Comparison, Row
+from formulations.analyses.comparison import Comparison
 from widgets.charts.comparison import (
     MOST_NAMED,
     UNITS,
-    VALUES,
     Mark,
     Quantity,
+    limits_of,
     log_ticks,
     marks,
     span,
+    span_of,
+    value_of,
 )
 from widgets.print.diagrams import Ink, ink_of
 from widgets.print.painter import PER_INCH, POINTS, Plot, printing
@@ -204,7 +206,7 @@ def comparison_picture(
     drawn = {str(row.method) for row in comparison.rows if row.result}
     styles = marks(comparison, "light" if style == "paper" else style)
     named = {name: mark for name, mark in styles.items() if name in drawn}
-    low, high = _span(comparison, quantity)
+    low, high = span_of(comparison, quantity)
     with printing():
         rows = [(each, UNITS[quantity](each)) for each in log_ticks(low, high)]
         board = _Board(ink_of(style, font), width, [*named, "bound"], rows=rows)
@@ -215,39 +217,19 @@ def comparison_picture(
         _crossovers(board, comparison, quantity)
         for name, mark in named.items():
             found = [comparison.row(name, size) for size in comparison.sizes]
-            board.line(
-                comparison.sizes, [_value(comparison, row, quantity) for row in found], name, mark
-            )
+            values = [row and value_of(comparison, row, quantity) for row in found]
+            board.line(comparison.sizes, [each or math.nan for each in values], name, mark)
         _bound(board, comparison, quantity)
         board.legend()
     problem = comparison.problem
     title = f"{problem.collective.kind} on {problem.topology.name}"
-    about = f"{UPWARDS[quantity]} of {len(named)} method{'s' * (len(named) != 1)} over sizes"
+    about = f"{UPWARDS[quantity]} of {text.count(len(named), 'method')} over sizes"
     return board.plot(title, about)
-
-
-def _value(comparison: Comparison, row: Row | None, quantity: Quantity) -> float:
-    """Return what is drawn of a row; a size without a plan breaks its line."""
-    if row is None or row.result is None:
-        return math.nan
-    bound = comparison.bound(row.size).makespan
-    return VALUES[quantity](row.size, row.result.makespan, bound)
-
-
-def _limits(comparison: Comparison, quantity: Quantity) -> list[float]:
-    """Return what no plan can pass, of each size."""
-    least = ((size, comparison.bound(size).makespan) for size in comparison.sizes)
-    return [VALUES[quantity](size, us, us) for size, us in least]
-
-
-def _span(comparison: Comparison, quantity: Quantity) -> tuple[float, float]:
-    values = [_value(comparison, row, quantity) for row in comparison.rows if row.result]
-    return span([*values, *_limits(comparison, quantity)])
 
 
 def _bound(board: _Board, comparison: Comparison, quantity: Quantity) -> None:
     """Draw the bound, and shade the side on which no plan can be."""
-    sizes, limits, axes = list(comparison.sizes), _limits(comparison, quantity), board.axes
+    sizes, limits, axes = list(comparison.sizes), limits_of(comparison, quantity), board.axes
     if len(sizes) == 1:
         sizes, limits = list(axes.get_xlim()), limits * 2
     edge = axes.get_ylim()[quantity == "algbw"]

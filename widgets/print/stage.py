@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,6 +22,7 @@ from functools import cached_property
 import numpy as np
 
 from ccl.layout import layout
+from ccl.text import count
 from ccl.topology import Device, DeviceKind, Link, Topology
 from widgets.print.sheet import Point, Rect, around
 
@@ -38,12 +39,7 @@ _APART = 28.0
 """Room between two switches of a row."""
 _PADDING = 20.0
 
-_PLURALS: dict[DeviceKind, tuple[str, str]] = {
-    "gpu": ("GPU", "GPUs"),
-    "switch": ("switch", "switches"),
-    "memory": ("memory", "memories"),
-    "nic": ("NIC", "NICs"),
-}
+_NAMES: dict[DeviceKind, str] = {"gpu": "GPU", "switch": "switch", "memory": "memory", "nic": "NIC"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +66,8 @@ class Group:
     @property
     def counts(self) -> str:
         """What it has, such as ``8 GPUs · 1 switch``."""
-        found = []
-        for kind, words in _PLURALS.items():
-            count = sum(each.kind == kind for each in self.members)
-            if count:
-                found.append(f"{count} {words[count > 1]}")
-        return " · ".join(found)
+        many = Counter(each.kind for each in self.members)
+        return " · ".join(count(many[kind], name) for kind, name in _NAMES.items() if many[kind])
 
     @property
     def kind(self) -> DeviceKind:

@@ -157,74 +157,34 @@ class Look:
 
     def device(self, kind: str) -> str:
         """Colour of the border of a kind of device."""
-        return {"gpu": self.gpu, "switch": self.switch, "memory": self.memory, "nic": self.nic}[
-            kind
-        ]
+        return str(getattr(self, kind))
 
 
-DARK = Look(
-    bg="#0f141b",
-    dot="#1d2631",
-    text="#dfe7ef",
-    dim="#8e9db0",
-    surface="#1a222d",
-    raised="#202b38",
-    box="#151c26",
-    box_line="#2f3e50",
-    gpu="#4aa3ff",
-    switch="#2dc7b0",
-    memory="#e0b64f",
-    nic="#b69cff",
-    link="#62748a",
-    cut="#ff7a50",
-    on_cut="#1c0c05",
-    cut_fill=0.086,
-    empty="#2a3645",
-    accent="#4aa3ff",
-    track="#202b38",
-)
-LIGHT = Look(
-    bg="#f7f9fb",
-    dot="#d9e1ea",
-    text="#17212e",
-    dim="#566577",
-    surface="#ffffff",
-    raised="#ffffff",
-    box="#eef2f7",
-    box_line="#c3cfdb",
-    gpu="#1670c9",
-    switch="#0c8f7d",
-    memory="#946d06",
-    nic="#6f4fd1",
-    link="#7a8a9c",
-    cut="#c45500",
-    on_cut="#ffffff",
-    cut_fill=0.07,
-    empty="#e2e8ef",
-    accent="#1670c9",
-    track="#dde5ee",
-)
-PAPER = Look(
-    bg="#ffffff",
-    dot="",
-    text="#000000",
-    dim="#444444",
-    surface="#ffffff",
-    raised="#f2f2f2",
-    box="#ffffff",
-    box_line="#8a8a8a",
-    gpu="#1f1f1f",
-    switch="#1f1f1f",
-    memory="#1f1f1f",
-    nic="#1f1f1f",
-    link="#5c5c5c",
-    cut="#c45500",
-    on_cut="#ffffff",
-    cut_fill=0.0,
-    empty="#ebebeb",
-    accent="#1670c9",
-    track="#ebebeb",
-    paper=True,
+_LOOKS: Mapping[str, tuple[Any, Any, Any]] = {
+    # dark, light, paper
+    "bg": ("#0f141b", "#f7f9fb", "#ffffff"),
+    "dot": ("#1d2631", "#d9e1ea", ""),
+    "text": ("#dfe7ef", "#17212e", "#000000"),
+    "dim": ("#8e9db0", "#566577", "#444444"),
+    "surface": ("#1a222d", "#ffffff", "#ffffff"),
+    "raised": ("#202b38", "#ffffff", "#f2f2f2"),
+    "box": ("#151c26", "#eef2f7", "#ffffff"),
+    "box_line": ("#2f3e50", "#c3cfdb", "#8a8a8a"),
+    "gpu": ("#4aa3ff", "#1670c9", "#1f1f1f"),
+    "switch": ("#2dc7b0", "#0c8f7d", "#1f1f1f"),
+    "memory": ("#e0b64f", "#946d06", "#1f1f1f"),
+    "nic": ("#b69cff", "#6f4fd1", "#1f1f1f"),
+    "link": ("#62748a", "#7a8a9c", "#5c5c5c"),
+    "cut": ("#ff7a50", "#c45500", "#c45500"),
+    "on_cut": ("#1c0c05", "#ffffff", "#ffffff"),
+    "cut_fill": (0.086, 0.07, 0.0),
+    "empty": ("#2a3645", "#e2e8ef", "#ebebeb"),
+    "accent": ("#4aa3ff", "#1670c9", "#1670c9"),
+    "track": ("#202b38", "#dde5ee", "#ebebeb"),
+    "paper": (False, False, True),
+}
+DARK, LIGHT, PAPER = (
+    Look(**dict(zip(_LOOKS, look, strict=True))) for look in zip(*_LOOKS.values(), strict=True)
 )
 
 

@@ -56,9 +56,7 @@ def gpu_classes(topology: Topology, group: Group) -> tuple[Alike, ...]:
         members.setdefault(int(label[topology.index[name]]), []).append(name)
     ordered = sorted(members.values(), key=lambda each: -len(each))
     return tuple(
-        Alike(
-            letters(i), devices=tuple(names), words=f"{counted(len(names), 'GPU')}: {some(names)}"
-        )
+        Alike(letters(i), tuple(names), words=f"{text.count(len(names), 'GPU')}: {some(names)}")
         for i, names in enumerate(ordered)
     )
 
@@ -86,7 +84,7 @@ def link_words(topology: Topology, links: Sequence[Ends]) -> str:
     kinds = {topology.link(*ends).medium for ends in links}
     between = {tuple(sorted(stem(topology, name) for name in ends)) for ends in lines}
     rates = {topology.link(*ends).bandwidth for ends in links}
-    words = counted(len(lines), "link")
+    words = text.count(len(lines), "link")
     if len(rates) == 1:
         words += f" of {first.bandwidth:.4g} GB/s"
     if len(between) == 1:
@@ -130,11 +128,6 @@ def letters(number: int) -> str:
     return text
 
 
-def counted(number: int, what: str) -> str:
-    """Write ``1 GPU``, ``16 GPUs``."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
 def some(names: Iterable[str]) -> str:
     """Write ``a, b, c and 5 more``."""
     listed = list(names)
@@ -160,7 +153,7 @@ def price_marks(prices: Prices) -> dict[str, Any]:
         for price, links, label in found
     ]
     idle = len(prices.links) - len(prices.dearest)
-    title = f"{TITLE}, none on {counted(idle, 'link')}" if idle else TITLE
+    title = f"{TITLE}, none on {text.count(idle, 'link')}" if idle else TITLE
     return {"title": title, "groups": groups, "arrows": True}
 
 
@@ -193,12 +186,12 @@ def _grouped(prices: Prices) -> list[PriceGroup]:
         return found
     rest = found[MOST_GROUPS - 1 :]
     links = [ends for _, several, _ in rest for ends in several]
-    last = (rest[0][0], links, f"{rest[0][0]:.3g} or less on {counted(len(links), 'link')}")
+    last = (rest[0][0], links, f"{rest[0][0]:.3g} or less on {text.count(len(links), 'link')}")
     return [*found[: MOST_GROUPS - 1], last]
 
 
 def _many(links: list[Ends]) -> str:
-    return "→".join(links[0]) if len(links) == 1 else counted(len(links), "link")
+    return "→".join(links[0]) if len(links) == 1 else text.count(len(links), "link")
 
 
 def heat(price: float, most: float) -> float:

@@ -24,14 +24,13 @@ import numpy as np
 from ccl import text
 from ccl.bound import Bound, Cut
 from ccl.collective import Chunk
-from ccl.explain.narration import chunk_label, templates, terms_label
+from ccl.explain.narration import chunk_label, round_digits, templates, terms_label
 from ccl.plans import Forest, Schedule
 from ccl.problem import Problem
 from ccl.result import Plan
 from ccl.serialization.quantity import format_size
 from ccl.serialization.topoloom import topology_to_json
 from ccl.simulate import simulate
-from ccl.text import duration
 from ccl.timeline import Reason, Timeline, Transfer, Transfers, causes, trace_critical
 from ccl.topology import Topology
 
@@ -52,9 +51,6 @@ MOST_DETAILED = 30_000
 
 SAMPLE = 50_000
 """Transfers that are shown of a plan that has too many for a page."""
-
-MOST_NAMES = 6
-"""Names in one sentence."""
 
 
 def drawing(
@@ -138,9 +134,9 @@ def _rows(problem: Problem, timeline: Timeline, shown: Sequence[int]) -> list[li
             place[each.chunk],
             each.src,
             each.dst,
-            _tidy(each.start),
-            _tidy(each.end),
-            _tidy(each.nbytes / sizes[each.chunk]),
+            round_digits(each.start),
+            round_digits(each.end),
+            round_digits(each.nbytes / sizes[each.chunk]),
         ]
         for each in timeline.transfers
     ]
@@ -239,7 +235,7 @@ def cuts(bounds: Iterable[Bound]) -> list[dict[str, Any]]:
 def at_least(bound: Bound) -> str:
     """Write a bound, with the plans that it is about where these are not all."""
     kind = " for whole chunks" if bound.whole_chunks else ""
-    return f"≥ {duration(bound.makespan)}{kind}"
+    return f"≥ {text.duration(bound.makespan)}{kind}"
 
 
 def _across(bound: Bound, cut: Cut) -> str:
@@ -257,11 +253,6 @@ def _step(plan: Plan, timeline: Timeline) -> float:
     if isinstance(plan, Schedule) and timeline.makespan <= MOST_EPOCHS * plan.epoch_duration:
         return plan.epoch_duration
     return timeline.makespan / STEPS
-
-
-def _tidy(value: float) -> float:
-    """Keep eight significant digits: half the text, and no eye sees the rest."""
-    return float(f"{value:.8g}")
 
 
 def _origins(problem: Problem) -> list[int]:
@@ -291,9 +282,9 @@ def _details(problem: Problem, timeline: Timeline) -> dict[str, Any] | None:
             [
                 place[cause.reason],
                 -1 if cause.by is None else cause.by,
-                _tidy(cause.ready),
+                round_digits(cause.ready),
                 each.epoch,
-                _tidy(each.sent),
+                round_digits(each.sent),
             ]
             for each, cause in zip(timeline.transfers, found, strict=True)
         ],
@@ -328,22 +319,13 @@ def _tell(problem: Problem, transfers: list[Transfer]) -> str:
         targets.setdefault((each.src, each.chunk), {})[each.dst] = None
     links = len({(each.src, each.dst) for each in transfers})
     chunks = len({each.chunk for each in transfers})
-    lines = [f"{_count(chunks, 'chunk')} over {_count(links, 'link')}"]
+    lines = [f"{text.count(chunks, 'chunk')} over {text.count(links, 'link')}"]
     for (src, chunk), names in list(targets.items())[:MOST_SENTENCES]:
-        lines.append(f"{src} sends {chunk_label(problem, chunk)} to {_join(list(names))}")
+        to = text.enumerate_words(list(names))
+        lines.append(f"{src} sends {chunk_label(problem, chunk)} to {to}")
     if len(targets) > MOST_SENTENCES:
         lines.append(f"and {len(targets) - MOST_SENTENCES} sends more")
     return "\n".join(lines)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
-
-
-def _join(names: list[str]) -> str:
-    if len(names) > MOST_NAMES:
-        return f"{', '.join(names[:MOST_NAMES])} and {len(names) - MOST_NAMES} more"
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 MOST_MOVES = 100_000
