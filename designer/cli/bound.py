@@ -6,9 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from ccl import text
 from ccl.bound import Bound, Cut, Path
@@ -23,18 +21,22 @@ if TYPE_CHECKING:
 
 
 def bound(
-    cluster: cli.Cluster,
+    cluster: str,
     *,
-    collective: cli.CollectiveOption = None,
-    size: cli.SizeOption = None,
-    chunks: cli.ChunksOption = None,
-    root: cli.RootOption = None,
-    whole_chunks: Annotated[
-        bool, typer.Option("--whole-chunks", help="Count only plans that never split a chunk.")
-    ] = False,
-    as_json: cli.JsonOption = False,
+    collective: str | None = None,
+    size: str | None = None,
+    chunks: int | None = None,
+    root: int | None = None,
+    whole_chunks: bool = False,
+    as_json: bool = False,
 ) -> None:
-    """Print the largest lower bound on the makespan and the cut that proves it."""
+    """Print the largest lower bound on the makespan and the cut that proves it.
+
+    Parameters
+    ----------
+    whole_chunks
+        Count only plans that never split a chunk.
+    """
     problem = cli.ask(cluster, collective=collective, size=size, chunks=chunks, root=root)
     from formulations import lower_bounds  # noqa: PLC0415  it loads a solver
 
@@ -99,17 +101,21 @@ MOST_LISTED = 8
 
 
 def optimum(
-    cluster: cli.Cluster,
+    cluster: str,
     *,
-    collective: cli.CollectiveOption = None,
-    size: cli.SizeOption = None,
-    root: cli.RootOption = None,
-    worth: Annotated[
-        bool, typer.Option("--worth", help="Add the bandwidth sensitivity of each kind of links.")
-    ] = False,
-    as_json: cli.JsonOption = False,
+    collective: str | None = None,
+    size: str | None = None,
+    root: int | None = None,
+    worth: bool = False,
+    as_json: bool = False,
 ) -> None:
-    """Print the best rate of a collective, latencies aside, and what proves it."""
+    """Print the best rate of a collective, latencies aside, and what proves it.
+
+    Parameters
+    ----------
+    worth
+        Add the bandwidth sensitivity of each kind of links.
+    """
     problem = cli.ask(cluster, collective=collective, size=size, root=root)
     from formulations.analyses import best_rate  # noqa: PLC0415  it loads igraph
     from formulations.analyses.sensitivity.changes import changes  # noqa: PLC0415

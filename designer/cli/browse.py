@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from ccl import text
 from ccl.errors import ProblemError
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from formulations.campaigns.catalog import Catalog
 
 
-def gallery(
-    name: Annotated[
-        str | None, cli.argument("[NAME]", "A cluster, with arguments: ndv2:hosts=2.")
-    ] = None,
-    out: Annotated[
-        Path | None, cli.option("--out", "FILE", "Write the cluster as a topology document.")
-    ] = None,
-    as_json: cli.JsonOption = False,
-) -> None:
-    """List the clusters, or tell of one: its figures and what each rests on."""
+def gallery(name: str | None = None, *, out: Path | None = None, as_json: bool = False) -> None:
+    """List the clusters, or tell of one: its figures and what each rests on.
+
+    Parameters
+    ----------
+    name : [NAME]
+        A cluster, with arguments: ndv2:hosts=2.
+    out : FILE
+        Write the cluster as a topology document.
+    """
     if name is None:
         if out is not None:
             raise ProblemError(
@@ -129,22 +129,6 @@ def _default(parameter: Parameter) -> str:
 
 USUAL = "usual"
 """What stands for the catalog that lies among the user's data."""
-
-CatalogOption = Annotated[
-    str | None,
-    cli.option(
-        "--catalog",
-        "FILE",
-        "Answer from this catalog what solving again could not better, and keep what is "
-        f"solved; '{USUAL}' is your own. By default nothing is looked up or kept.",
-    ),
-]
-
-
-FileOption = Annotated[
-    str | None,
-    cli.option("--catalog", "FILE", f"Which catalog; by default, and as '{USUAL}', your own."),
-]
 
 
 def opened(given: str | None) -> Catalog:

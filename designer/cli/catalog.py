@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
@@ -18,7 +18,7 @@ from ccl.serialization.conditions import document, write_document
 from ccl.serialization.quantity import format_size, parse_size
 from ccl.serialization.text import write_text
 from designer.cli import request as cli
-from designer.cli.browse import FileOption, opened
+from designer.cli.browse import opened
 
 if TYPE_CHECKING:
     from ccl.topology import Topology
@@ -27,38 +27,35 @@ if TYPE_CHECKING:
 ATLAS = "all-gather,reduce-scatter,all-reduce,all-to-all,broadcast"
 """Collectives of an atlas unless others are named."""
 
-SolveOption = Annotated[
-    str | None,
-    cli.option(
-        "--solve",
-        "NAME[,NAME...]",
-        "First solve with these formulations at a few sizes, and keep what is found.",
-    ),
-]
-SizesOption = Annotated[
-    str | None,
-    cli.option(
-        "--sizes",
-        "BYTES,BYTES[,...]",
-        "Whole buffers from the first to the last of which the answer goes; by default 1KB to 1GB.",
-    ),
-]
-LimitOption = Annotated[float, cli.option("--time-limit", "S", "Seconds for each solve.")]
-
 
 def tune(
-    cluster: cli.Cluster,
+    cluster: str,
     *,
-    collective: cli.CollectiveOption = None,
-    root: cli.RootOption = None,
-    sizes: SizesOption = None,
-    solve: SolveOption = None,
-    time_limit: LimitOption = 5.0,
-    csv: Annotated[Path | None, cli.option("--csv", "FILE", "Write a line for each range.")] = None,
-    catalog: FileOption = None,
-    as_json: cli.JsonOption = False,
+    collective: str | None = None,
+    root: int | None = None,
+    sizes: str | None = None,
+    solve: str | None = None,
+    time_limit: float = 5.0,
+    csv: Path | None = None,
+    catalog: str | None = None,
+    as_json: bool = False,
 ) -> None:
-    """Find the best stored plan of each size, as a table that a runtime's tuner can read."""
+    """Find the best stored plan of each size, as a table that a runtime's tuner can read.
+
+    Parameters
+    ----------
+    sizes : BYTES,BYTES[,...]
+        Whole buffers from the first to the last of which the answer goes; by default 1KB
+        to 1GB.
+    solve : NAME[,NAME...]
+        First solve with these formulations at a few sizes, and keep what is found.
+    time_limit : S
+        Seconds for each solve.
+    csv : FILE
+        Write a line for each range.
+    catalog : FILE
+        Which catalog; by default, and as 'usual', your own.
+    """
     cli.positive("--time-limit", time_limit, unit="s")
     cli.writable(csv)
     topology, store = cli.open_document(cluster).topology, opened(catalog)
@@ -87,17 +84,34 @@ def tune(
 
 
 def atlas(
-    cluster: cli.Cluster,
+    cluster: str,
     *,
-    collectives: Annotated[str, cli.option("--collectives", "KIND[,KIND...]", "The rows.")] = ATLAS,
-    sizes: SizesOption = None,
-    solve: SolveOption = None,
-    time_limit: LimitOption = 5.0,
-    svg: Annotated[Path | None, cli.option("--svg", "FILE", "Draw it into a file.")] = None,
-    catalog: FileOption = None,
-    as_json: cli.JsonOption = False,
+    collectives: str = ATLAS,
+    sizes: str | None = None,
+    solve: str | None = None,
+    time_limit: float = 5.0,
+    svg: Path | None = None,
+    catalog: str | None = None,
+    as_json: bool = False,
 ) -> None:
-    """Say which method is the best for which collective and size, and what it gains on a ring."""
+    """Say which method is the best for which collective and size, and what it gains on a ring.
+
+    Parameters
+    ----------
+    collectives : KIND[,KIND...]
+        The rows.
+    sizes : BYTES,BYTES[,...]
+        Whole buffers from the first to the last of which the answer goes; by default 1KB
+        to 1GB.
+    solve : NAME[,NAME...]
+        First solve with these formulations at a few sizes, and keep what is found.
+    time_limit : S
+        Seconds for each solve.
+    svg : FILE
+        Draw it into a file.
+    catalog : FILE
+        Which catalog; by default, and as 'usual', your own.
+    """
     from formulations.campaigns.catalog import regimes  # noqa: PLC0415  it loads a database library
     from formulations.campaigns.catalog.tuning import ATLAS_SIZES  # noqa: PLC0415
 
@@ -187,14 +201,6 @@ def _print_table(table: TunerTable) -> None:
 FAULTY = 1
 """Exit code where a check finds something."""
 
-ClusterOption = Annotated[
-    str | None, cli.option("--cluster", "CLUSTER", "Only of this cluster or one isomorphic to it.")
-]
-MethodOption = Annotated[
-    str | None, cli.option("--formulation", "NAME", "Only of this formulation.")
-]
-KindOption = Annotated[str | None, cli.option("--collective", "KIND", "Only of this collective.")]
-
 
 def commands() -> typer.Typer:
     """Return ``list``, ``show``, ``tune`` and the others."""
@@ -203,22 +209,32 @@ def commands() -> typer.Typer:
         no_args_is_help=True,
         rich_markup_mode=None,
     )
-    app.command("list")(list_)
-    for each in (show, tune, atlas, forget, check, export):
-        app.command()(each)
-    app.command("import")(import_)
+    for each in (list_, show, tune, atlas, forget, check, export, import_):
+        app.command(each.__name__.rstrip("_"))(cli.command(each))
     return app
 
 
 def list_(
     *,
-    cluster: ClusterOption = None,
-    collective: KindOption = None,
-    formulation: MethodOption = None,
-    catalog: FileOption = None,
-    as_json: cli.JsonOption = False,
+    cluster: str | None = None,
+    collective: str | None = None,
+    formulation: str | None = None,
+    catalog: str | None = None,
+    as_json: bool = False,
 ) -> None:
-    """List stored plans."""
+    """List stored plans.
+
+    Parameters
+    ----------
+    cluster : CLUSTER
+        Only of this cluster or one isomorphic to it.
+    collective : KIND
+        Only of this collective.
+    formulation : NAME
+        Only of this formulation.
+    catalog : FILE
+        Which catalog; by default, and as 'usual', your own.
+    """
     store = opened(catalog)
     found = _chosen(store, cluster, kind=collective, formulation=formulation)
     if as_json:
@@ -230,13 +246,19 @@ def list_(
 
 
 def show(
-    plan: Annotated[int, typer.Argument(help="Its number, as listed.")],
-    *,
-    out: Annotated[Path | None, cli.option("--out", "FILE", "Write it as a document.")] = None,
-    catalog: FileOption = None,
-    as_json: cli.JsonOption = False,
+    plan: int, *, out: Path | None = None, catalog: str | None = None, as_json: bool = False
 ) -> None:
-    """Verify and replay a stored plan, and say what is known of it."""
+    """Verify and replay a stored plan, and say what is known of it.
+
+    Parameters
+    ----------
+    plan
+        Its number, as listed.
+    out : FILE
+        Write it as a document.
+    catalog : FILE
+        Which catalog; by default, and as 'usual', your own.
+    """
     cli.writable(out)
     store = opened(catalog)
     entry = next((each for each in store.entries() if each.number == plan), None)
@@ -271,15 +293,31 @@ def show(
 
 
 def forget(
-    plans: Annotated[list[int] | None, typer.Argument(help="Numbers, as listed.")] = None,
+    plans: list[int] | None = None,
     *,
-    cluster: ClusterOption = None,
-    collective: KindOption = None,
-    formulation: MethodOption = None,
-    everything: Annotated[bool, typer.Option("--all", help="Every plan there is.")] = False,
-    catalog: FileOption = None,
+    cluster: str | None = None,
+    collective: str | None = None,
+    formulation: str | None = None,
+    everything: bool = False,
+    catalog: str | None = None,
 ) -> None:
-    """Remove plans: by number, or all of a cluster, collective or formulation."""
+    """Remove plans: by number, or all of a cluster, collective or formulation.
+
+    Parameters
+    ----------
+    plans
+        Numbers, as listed.
+    cluster : CLUSTER
+        Only of this cluster or one isomorphic to it.
+    collective : KIND
+        Only of this collective.
+    formulation : NAME
+        Only of this formulation.
+    everything : --all
+        Every plan there is.
+    catalog : FILE
+        Which catalog; by default, and as 'usual', your own.
+    """
     store = opened(catalog)
     some = any((cluster, collective, formulation))
     if not (plans or some or everything):
@@ -292,8 +330,14 @@ def forget(
     typer.echo(f"{text.count(store.forget(numbers), 'plan')} forgotten")
 
 
-def check(*, catalog: FileOption = None) -> None:
-    """Check the file and verify every plan in it anew."""
+def check(*, catalog: str | None = None) -> None:
+    """Check the file and verify every plan in it anew.
+
+    Parameters
+    ----------
+    catalog : FILE
+        Which catalog; by default, and as 'usual', your own.
+    """
     store = opened(catalog)
     faults = store.faults()
     for sentence in faults:
@@ -304,14 +348,28 @@ def check(*, catalog: FileOption = None) -> None:
 
 
 def export(
-    out: Annotated[Path, cli.argument("FILE", "JSON lines.")],
+    out: Path,
     *,
-    cluster: ClusterOption = None,
-    collective: KindOption = None,
-    formulation: MethodOption = None,
-    catalog: FileOption = None,
+    cluster: str | None = None,
+    collective: str | None = None,
+    formulation: str | None = None,
+    catalog: str | None = None,
 ) -> None:
-    """Write plans as JSON lines, to be imported elsewhere."""
+    """Write plans as JSON lines, to be imported elsewhere.
+
+    Parameters
+    ----------
+    out : FILE
+        JSON lines.
+    cluster : CLUSTER
+        Only of this cluster or one isomorphic to it.
+    collective : KIND
+        Only of this collective.
+    formulation : NAME
+        Only of this formulation.
+    catalog : FILE
+        Which catalog; by default, and as 'usual', your own.
+    """
     from formulations.campaigns.catalog import write_lines  # noqa: PLC0415  it loads a database library
 
     cli.writable(out)
@@ -320,10 +378,16 @@ def export(
     typer.echo(f"{text.count(write_lines(store, out, chosen), 'plan')} written to {out}")
 
 
-def import_(
-    lines: Annotated[Path, cli.argument("FILE", "JSON lines.")], *, catalog: FileOption = None
-) -> None:
-    """Keep the plans of a file, each verified first."""
+def import_(lines: Path, *, catalog: str | None = None) -> None:
+    """Keep the plans of a file, each verified first.
+
+    Parameters
+    ----------
+    lines : FILE
+        JSON lines.
+    catalog : FILE
+        Which catalog; by default, and as 'usual', your own.
+    """
     from formulations.campaigns.catalog import read_lines  # noqa: PLC0415  it loads a database library
 
     read = read_lines(opened(catalog), lines)

@@ -39,47 +39,37 @@ if TYPE_CHECKING:
 LIMIT = 5.0
 """Seconds for each solve when nothing is said: some methods would go on for hours."""
 
-SizesOption = Annotated[
-    str | None,
-    cli.option(
-        "--sizes",
-        "BYTES[,BYTES...]",
-        "Whole buffers as nccl-tests counts them; by default from 1KB to 1GB.",
-    ),
-]
-MethodsOption = Annotated[
-    str | None,
-    cli.option(
-        "--formulations",
-        "NAME[:OPTION=VALUE,...][,NAME...]",
-        "Such as ring,list:passes=40,direct; by default all that take the collective, "
-        "constructions first.",
-    ),
-]
-LimitOption = Annotated[float, cli.option("--time-limit", "S", "Seconds for each solve.")]
-FormulasOption = Annotated[
-    bool, typer.Option("--formulas", help="Say why replays differ from published formulas.")
-]
-OutOption = Annotated[
-    Path | None, cli.option("--out", "FILE", "Keep all rows with their plans as JSON.")
-]
-
 
 def compare(  # noqa: PLR0913  one for each flag
-    cluster: cli.Cluster,
+    cluster: str,
     *,
-    collective: cli.CollectiveOption = None,
-    sizes: SizesOption = None,
-    methods: MethodsOption = None,
-    time_limit: LimitOption = LIMIT,
-    memory: cli.MemoryOption = None,
-    chunks: cli.ChunksOption = None,
-    root: cli.RootOption = None,
-    formulas: FormulasOption = False,
-    out: OutOption = None,
-    as_json: cli.JsonOption = False,
+    collective: str | None = None,
+    sizes: str | None = None,
+    methods: str | None = None,
+    time_limit: float = LIMIT,
+    memory: str | None = None,
+    chunks: int | None = None,
+    root: int | None = None,
+    formulas: bool = False,
+    out: Path | None = None,
+    as_json: bool = False,
 ) -> None:
-    """Solve with several methods at several sizes; every plan is verified and replayed alike."""
+    """Solve with several methods at several sizes; every plan is verified and replayed alike.
+
+    Parameters
+    ----------
+    sizes : BYTES[,BYTES...]
+        Whole buffers as nccl-tests counts them; by default from 1KB to 1GB.
+    methods : --formulations NAME[:OPTION=VALUE,...][,NAME...]
+        Such as ring,list:passes=40,direct; by default all that take the collective,
+        constructions first.
+    time_limit : S
+        Seconds for each solve.
+    formulas
+        Say why replays differ from published formulas.
+    out : FILE
+        Keep all rows with their plans as JSON.
+    """
     from formulations.analyses.comparison import start_comparison  # noqa: PLC0415  it loads all methods
 
     cli.positive("--time-limit", time_limit, unit="s")
@@ -277,45 +267,34 @@ def missing_words(found: Comparison) -> Iterator[str]:
 MOST_LINES = 30
 """Rows of the table of the best, and reasons why there is no plan."""
 
-SpecArgument = Annotated[
-    Path, cli.argument("SPEC", "A YAML file; docs/sweeps.md says what is in it.")
-]
-IntoOption = Annotated[
-    Path | None,
-    cli.option(
-        "--into", "DIR", "Folder of the rows; by default beside SPEC, night.sweep for night.yaml."
-    ),
-]
-WorkersOption = Annotated[
-    int | None,
-    cli.option(
-        "--workers",
-        "N",
-        "How many solve at the same time here; by default one for each core.",
-        min=1,
-    ),
-]
-SchedulerOption = Annotated[
-    str | None,
-    cli.option(
-        "--scheduler", "ADDRESS", "A Dask scheduler whose workers solve, such as tcp://host:8786."
-    ),
-]
-DryOption = Annotated[bool, typer.Option("--dry-run", help="List the tasks and solve nothing.")]
-AgainOption = Annotated[bool, typer.Option("--again", help="Try tasks again that have no plan.")]
-
 
 def sweep(
-    spec: SpecArgument,
+    spec: Path,
     *,
-    into: IntoOption = None,
-    workers: WorkersOption = None,
-    scheduler: SchedulerOption = None,
-    dry_run: DryOption = False,
-    again: AgainOption = False,
-    as_json: cli.JsonOption = False,
+    into: Path | None = None,
+    workers: Annotated[int | None, {"min": 1}] = None,
+    scheduler: str | None = None,
+    dry_run: bool = False,
+    again: bool = False,
+    as_json: bool = False,
 ) -> None:
-    """Solve every combination in SPEC; the same command goes on where it was ended."""
+    """Solve every combination in SPEC; the same command goes on where it was ended.
+
+    Parameters
+    ----------
+    spec : SPEC
+        A YAML file; docs/sweeps.md says what is in it.
+    into : DIR
+        Folder of the rows; by default beside SPEC, night.sweep for night.yaml.
+    workers : N
+        How many solve at the same time here; by default one for each core.
+    scheduler : ADDRESS
+        A Dask scheduler whose workers solve, such as tcp://host:8786.
+    dry_run
+        List the tasks and solve nothing.
+    again
+        Try tasks again that have no plan.
+    """
     import formulations  # noqa: PLC0415  it loads all methods
     from formulations.campaigns.sweeps.running import folder_of  # noqa: PLC0415  as above
 

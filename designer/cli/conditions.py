@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -39,21 +39,6 @@ if TYPE_CHECKING:
         Survival,
     )
     from formulations.analyses.tenancy import TenantTime
-
-WindowOption = Annotated[
-    list[str] | None,
-    cli.option(
-        "--window",
-        "WHEN",
-        "Links with less bandwidth for a time, such as 'g0->g1@0..50us=0.5'; again for more.",
-    ),
-]
-TenantsOption = Annotated[
-    Path | None,
-    cli.option(
-        "--tenants", "FILE", "Several jobs at once, with priorities, as YAML (docs/whatif.md)."
-    ),
-]
 
 
 @dataclass(frozen=True)
@@ -170,25 +155,24 @@ def _times(result: Result) -> tuple[TenantTime, ...]:
 
 
 def formulation(
-    name: Annotated[
-        str | None, cli.argument("NAME", "A formulation; by default all are listed.")
-    ] = None,
+    name: str | None = None,
     *,
-    of: Annotated[
-        str | None,
-        cli.option(
-            "--of",
-            "CLUSTER",
-            "A cluster or a document: how large the model would be for it, before solving.",
-        ),
-    ] = None,
-    collective: cli.CollectiveOption = None,
-    size: cli.SizeOption = None,
-    chunks: cli.ChunksOption = None,
-    root: cli.RootOption = None,
-    as_json: cli.JsonOption = False,
+    of: str | None = None,
+    collective: str | None = None,
+    size: str | None = None,
+    chunks: int | None = None,
+    root: int | None = None,
+    as_json: bool = False,
 ) -> None:
-    """Print the mathematics of a formulation, and what it comes to on a cluster."""
+    """Print the mathematics of a formulation, and what it comes to on a cluster.
+
+    Parameters
+    ----------
+    name : NAME
+        A formulation; by default all are listed.
+    of : CLUSTER
+        A cluster or a document: how large the model would be for it, before solving.
+    """
     if name is None:
         _list(as_json=as_json)
         return
@@ -263,37 +247,35 @@ NAMED = 3
 COLUMNS = ("such as", "alike", "algbw", "lost")
 """Columns of every row after what it is."""
 
-TimeLimitOption = Annotated[
-    float | None, cli.option("--time-limit", "S", "Seconds for all schedules together.")
-]
-FormulationOption = Annotated[str, cli.option("--formulation", "NAME", "How schedules are found.")]
-ScheduleOption = Annotated[
-    bool, typer.Option("--schedule", help="Also solve each, and say what is left of today's plan.")
-]
-ReplayOption = Annotated[
-    bool, typer.Option("--schedule", help="Also replay today's plan, and say what a new one wins.")
-]
-_KINDS = "Of link, gpu, nic, memory, switch and host, by commas; by default all there are."
-FailuresOption = Annotated[str | None, cli.option("--losing", "KINDS", _KINDS)]
-StragglersOption = Annotated[str | None, cli.option("--lagging", "KINDS", _KINDS)]
-
 
 def failures(  # noqa: PLR0913  one for each flag
-    cluster: cli.Cluster,
+    cluster: str,
     *,
-    collective: cli.CollectiveOption = None,
-    size: cli.SizeOption = None,
-    root: cli.RootOption = None,
-    losing: FailuresOption = None,
-    one_way: Annotated[
-        bool, typer.Option("--one-way", help="Lose one direction of a link, not both.")
-    ] = False,
-    schedule: ScheduleOption = False,
-    time_limit: TimeLimitOption = None,
-    formulation: FormulationOption = formulations.DEFAULT,
-    as_json: cli.JsonOption = False,
+    collective: str | None = None,
+    size: str | None = None,
+    root: int | None = None,
+    losing: str | None = None,
+    one_way: bool = False,
+    schedule: bool = False,
+    time_limit: float | None = None,
+    formulation: str = formulations.DEFAULT,
+    as_json: bool = False,
 ) -> None:
-    """Say what every single loss costs: of a link, a GPU, a switch, a host."""
+    """Say what every single loss costs: of a link, a GPU, a switch, a host.
+
+    Parameters
+    ----------
+    losing : KINDS
+        Of link, gpu, nic, memory, switch and host, by commas; by default all there are.
+    one_way
+        Lose one direction of a link, not both.
+    schedule
+        Also solve each, and say what is left of today's plan.
+    time_limit : S
+        Seconds for all schedules together.
+    formulation : NAME
+        How schedules are found.
+    """
     cli.positive("--time-limit", time_limit, unit="s")
     from formulations.analyses.failures.nouns import PARTS  # noqa: PLC0415  it loads scipy and igraph
     from formulations.analyses.failures.study import Study  # noqa: PLC0415
@@ -311,22 +293,36 @@ def failures(  # noqa: PLR0913  one for each flag
 
 
 def stragglers(  # noqa: PLR0913  one for each flag
-    cluster: cli.Cluster,
+    cluster: str,
     *,
-    collective: cli.CollectiveOption = None,
-    size: cli.SizeOption = None,
-    root: cli.RootOption = None,
-    lagging: StragglersOption = None,
-    alpha: Annotated[
-        float, cli.option("--alpha", "FACTOR", "Latency of what lags, by factor.")
-    ] = 1.0,
-    beta: Annotated[float, cli.option("--beta", "FACTOR", "Its time per byte, by factor.")] = 2.0,
-    schedule: ReplayOption = False,
-    time_limit: TimeLimitOption = None,
-    formulation: FormulationOption = formulations.DEFAULT,
-    as_json: cli.JsonOption = False,
+    collective: str | None = None,
+    size: str | None = None,
+    root: int | None = None,
+    lagging: str | None = None,
+    alpha: float = 1.0,
+    beta: float = 2.0,
+    schedule: bool = False,
+    time_limit: float | None = None,
+    formulation: str = formulations.DEFAULT,
+    as_json: bool = False,
 ) -> None:
-    """Say what every single straggler costs, and what re-planning wins."""
+    """Say what every single straggler costs, and what re-planning wins.
+
+    Parameters
+    ----------
+    lagging : KINDS
+        Of link, gpu, nic, memory, switch and host, by commas; by default all there are.
+    alpha : FACTOR
+        Latency of what lags, by factor.
+    beta : FACTOR
+        Its time per byte, by factor.
+    schedule
+        Also replay today's plan, and say what a new one wins.
+    time_limit : S
+        Seconds for all schedules together.
+    formulation : NAME
+        How schedules are found.
+    """
     cli.positive("--time-limit", time_limit, unit="s")
     from formulations.analyses.failures.nouns import PARTS  # noqa: PLC0415
     from formulations.analyses.failures.study import LagStudy  # noqa: PLC0415  it loads scipy and igraph

@@ -8,13 +8,10 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 import formulations
 from ccl import text
 from ccl.errors import ProblemError
 from designer.cli import request as cli
-from designer.cli.browse import USUAL
 from designer.cli.browse import opened as opened_catalog
 from designer.jobs import Limits
 from designer.server.guard import LOOPBACK, bound, names
@@ -24,22 +21,21 @@ from interchange.formats.own.fragment import fragment_of, is_link, share_of
 ADDRESS = "tcp://127.0.0.1:8786"
 """A scheduler of this machine, as an example."""
 
-QueueOption = Annotated[str | None, typer.Option("--queue", hidden=True)]
-"""What was there before `--scheduler`."""
-
 
 def worker(
-    scheduler: Annotated[
-        str | None,
-        cli.option(
-            "--scheduler", "ADDRESS", f"The Dask scheduler to take solves from, such as {ADDRESS}."
-        ),
-    ] = None,
-    solves: cli.SolvesOption = None,
-    memory: cli.MemoryOption = None,
-    queue: QueueOption = None,
+    *,
+    scheduler: str | None = None,
+    solves: Annotated[int | None, {"min": 1}] = None,
+    memory: str | None = None,
+    queue: Annotated[str | None, {"hidden": True}] = None,
 ) -> None:
-    """Solve what `topoloom design --scheduler` sends, until Ctrl-C."""
+    """Solve what `topoloom design --scheduler` sends, until Ctrl-C.
+
+    Parameters
+    ----------
+    scheduler : ADDRESS
+        The Dask scheduler to take solves from, such as tcp://127.0.0.1:8786.
+    """
     no_queue(queue)
     if scheduler is None:
         raise ProblemError(
@@ -74,69 +70,42 @@ def no_queue(queue: str | None) -> None:
         )
 
 
-ClusterOption = Annotated[
-    str | None,
-    cli.argument(
-        "[CLUSTER]",
-        "What is open at first: a cluster of the gallery, a document (.json) or a link.",
-    ),
-]
-PortOption = Annotated[
-    int, typer.Option("--port", min=1, max=65535, help="Where the browser finds it.")
-]
-HostOption = Annotated[
-    str, typer.Option("--host", help="Address that it listens on; by default only this one's.")
-]
-AllowedOption = Annotated[
-    list[str] | None,
-    cli.option(
-        "--allow-host",
-        "NAME",
-        "A name under which browsers may ask for it as well; https://NAME behind a proxy.",
-    ),
-]
-SchedulerOption = Annotated[
-    str | None,
-    cli.option(
-        "--scheduler",
-        "ADDRESS",
-        "The Dask scheduler whose workers solve (topoloom worker), instead of this machine.",
-    ),
-]
-SweepOption = Annotated[
-    list[Path] | None,
-    cli.option(
-        "--sweep", "DIR", "Folder of a sweep, or one that holds several, whose rows are shown."
-    ),
-]
-CatalogOption = Annotated[
-    str | None,
-    cli.option(
-        "--catalog",
-        "FILE",
-        "Answer from this catalog what was solved before, keep what is solved, and show what "
-        f"it holds; '{USUAL}' is your own. Off by default.",
-    ),
-]
-
-
 def design(  # noqa: PLR0913  one for each flag
-    cluster: ClusterOption = None,
+    cluster: str | None = None,
     *,
-    port: PortOption = 8050,
-    host: HostOption = "127.0.0.1",
-    allow_host: AllowedOption = None,
-    no_browser: Annotated[
-        bool, typer.Option("--no-browser", help="Do not open a browser.")
-    ] = False,
-    solves: cli.SolvesOption = None,
-    memory: cli.MemoryOption = None,
-    scheduler: SchedulerOption = None,
-    queue: QueueOption = None,
-    sweep: SweepOption = None,
-    catalog: CatalogOption = None,
+    port: Annotated[int, {"min": 1, "max": 65535}] = 8050,
+    host: str = "127.0.0.1",
+    allow_host: list[str] | None = None,
+    no_browser: bool = False,
+    solves: Annotated[int | None, {"min": 1}] = None,
+    memory: str | None = None,
+    scheduler: str | None = None,
+    queue: Annotated[str | None, {"hidden": True}] = None,
+    sweep: list[Path] | None = None,
+    catalog: str | None = None,
 ) -> None:
-    """Open the designer."""
+    """Open the designer.
+
+    Parameters
+    ----------
+    cluster : [CLUSTER]
+        What is open at first: a cluster of the gallery, a document (.json) or a link.
+    port
+        Where the browser finds it.
+    host
+        Address that it listens on; by default only this one's.
+    allow_host : NAME
+        A name under which browsers may ask for it as well; https://NAME behind a proxy.
+    no_browser
+        Do not open a browser.
+    scheduler : ADDRESS
+        The Dask scheduler whose workers solve (topoloom worker), instead of this machine.
+    sweep : DIR
+        Folder of a sweep, or one that holds several, whose rows are shown.
+    catalog : FILE
+        Answer from this catalog what was solved before, keep what is solved, and show what
+        it holds; 'usual' is your own. Off by default.
+    """
     fragment = _fragment(cluster or "")
     opened = None if cluster is None or fragment else cli.open_document(cluster)
     allowed = allow_host or []

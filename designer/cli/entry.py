@@ -10,7 +10,7 @@ import typer
 
 from ccl import __version__
 from ccl.errors import CclError
-from designer.cli.request import complain
+from designer.cli.request import command, complain
 
 COMMANDS = {
     "design": "design.design",
@@ -88,7 +88,7 @@ def application(arguments: Sequence[str] = ()) -> typer.Typer:
             chosen = _part("solve.formulation_in")(arguments)
             app.command(name)(_part(COMMANDS[name])(chosen))
         else:
-            app.command(name)(_part(COMMANDS[name]))
+            app.command(name)(command(_part(COMMANDS[name])))
     return app
 
 
@@ -120,5 +120,5 @@ def _usage(error: Exception, arguments: Sequence[str]) -> str:
     if unknown and chosen is not None and "No such option" in str(error):
         return str(_part("solve.unknown_option")(unknown, chosen))
     told = " ".join(str(getattr(error, "format_message", error.__str__)()).split())
-    command = [each for each in arguments[:1] if each in COMMANDS]
-    return f"{told.rstrip('.')}; see {' '.join(['topoloom', *command, '--help'])}"
+    named = [each for each in arguments[:1] if each in COMMANDS]
+    return f"{told.rstrip('.')}; see {' '.join(['topoloom', *named, '--help'])}"

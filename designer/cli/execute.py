@@ -69,17 +69,23 @@ WRONG = 1
 
 
 def execute(
-    file: Annotated[
-        Path, cli.argument("FILE", "MSCCL XML, an execution plan of MSCCL++, or a plan.")
-    ],
+    file: Path,
     *,
-    interleavings: Annotated[
-        int, typer.Option("--interleavings", min=1, help="Orders of thread blocks that are tried.")
-    ] = 100,
-    seed: Annotated[int, typer.Option("--seed", help="Of the orders and of the values.")] = 0,
-    as_json: cli.JsonOption = False,
+    interleavings: Annotated[int, {"min": 1}] = 100,
+    seed: int = 0,
+    as_json: bool = False,
 ) -> None:
-    """Run a program on distinct values, find deadlocks and hazards; exit code 1 if it is wrong."""
+    """Run a program on distinct values, find deadlocks and hazards; exit code 1 if it is wrong.
+
+    Parameters
+    ----------
+    file : FILE
+        MSCCL XML, an execution plan of MSCCL++, or a plan.
+    interleavings
+        Orders of thread blocks that are tried.
+    seed
+        Of the orders and of the values.
+    """
     program = any_program_in(file)
     execution: Execution[Program] | Execution[PutProgram]
     if isinstance(program, Program):
@@ -187,17 +193,16 @@ def _told(finding: Finding) -> dict[str, Any]:
     }
 
 
-def lint_(
-    file: Annotated[
-        Path, cli.argument("FILE", "MSCCL XML, or a plan, which becomes a program first.")
-    ],
-    executor: Annotated[
-        str | None, typer.Option("--executor", help=f"{', '.join(EXECUTORS)}; by default all.")
-    ] = None,
-    *,
-    as_json: cli.JsonOption = False,
-) -> None:
-    """Name each limit of a runtime that a program breaks; exit code 1 if one would refuse it."""
+def lint_(file: Path, *, executor: str | None = None, as_json: bool = False) -> None:
+    """Name each limit of a runtime that a program breaks; exit code 1 if one would refuse it.
+
+    Parameters
+    ----------
+    file : FILE
+        MSCCL XML, or a plan, which becomes a program first.
+    executor
+        msccl, azure, rccl; by default all.
+    """
     program = program_in(file)
     names = EXECUTORS if executor is None else (executor,)
     found = {name: lint(program, name) for name in names}  # type: ignore[arg-type]
@@ -226,27 +231,38 @@ def _row(complaint: Finding) -> tuple[str, str]:
 
 
 def run_(
-    file: Annotated[Path, cli.argument("FILE", "A plan, a result, or the program of a runtime.")],
-    ranks: Annotated[
-        Literal["processes"], typer.Option("--ranks", help="What each rank is.")
-    ] = "processes",
+    file: Path,
     *,
-    transport: Annotated[
-        Literal["sockets", "gloo"],
-        typer.Option("--transport", help="Sockets of ZeroMQ, or gloo of PyTorch."),
-    ] = "sockets",
-    dtype: Annotated[
-        Literal["int32", "float32"], typer.Option("--dtype", help="Type of the elements.")
-    ] = "int32",
-    size: Annotated[str, cli.option("--size", "BYTES", "Of a rank's larger buffer.")] = "1MB",
-    in_place: Annotated[
-        bool, typer.Option("--in-place", help="With input and output in one buffer.")
-    ] = False,
-    seed: Annotated[int, typer.Option("--seed", help="Of the values.")] = 0,
-    time_limit: Annotated[float, typer.Option("--time-limit", min=1.0, help="Seconds.")] = 60.0,
-    as_json: cli.JsonOption = False,
+    ranks: Literal["processes"] = "processes",
+    transport: Literal["sockets", "gloo"] = "sockets",
+    dtype: Literal["int32", "float32"] = "int32",
+    size: str = "1MB",
+    in_place: bool = False,
+    seed: int = 0,
+    time_limit: Annotated[float, {"min": 1.0}] = 60.0,
+    as_json: bool = False,
 ) -> None:
-    """Run it on this machine and compare every element; exit code 1 if one is wrong."""
+    """Run it on this machine and compare every element; exit code 1 if one is wrong.
+
+    Parameters
+    ----------
+    file : FILE
+        A plan, a result, or the program of a runtime.
+    ranks
+        What each rank is.
+    transport
+        Sockets of ZeroMQ, or gloo of PyTorch.
+    dtype
+        Type of the elements.
+    size : BYTES
+        Of a rank's larger buffer.
+    in_place
+        With input and output in one buffer.
+    seed
+        Of the values.
+    time_limit
+        Seconds.
+    """
     ran = run(
         program_in(file),
         transport=transport,

@@ -7,7 +7,7 @@ asked of it a link that opens in the designer.
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -31,52 +31,17 @@ from widgets.pages import writers
 
 REFUSED = 1
 
-OutOption = Annotated[
-    Path | None, cli.option("--out", "FILE", "Where it is written; by default on standard output.")
-]
-ProblemOption = Annotated[
-    Path | None,
-    cli.option(
-        "--problem", "FILE", "The problem that the plan must answer; by default the document's own."
-    ),
-]
 
+def verify(file: Path, *, problem_file: Path | None = None, as_json: bool = False) -> None:
+    """Check every rule and replay the plan; exit code 1 if it breaks one.
 
-SetOption = Annotated[
-    list[str] | None,
-    cli.option(
-        "--set",
-        "NAME=VALUE",
-        "A setting of the format; as often as needed. `topoloom formats` lists them.",
-    ),
-]
-
-FormatOption = Annotated[
-    str | None,
-    cli.option(
-        "--format",
-        "FORMAT",
-        "One that `topoloom formats` lists; by default what the content looks like.",
-    ),
-]
-AboutOption = Annotated[
-    str | None,
-    cli.option("--cluster", "CLUSTER", "The cluster that a plan, sketch or graph is about."),
-]
-MergeOption = Annotated[
-    Path | None,
-    cli.option(
-        "--merge", "FILE", "Another description of the same machine; what only it has is added."
-    ),
-]
-
-
-def verify(
-    file: Annotated[Path, cli.argument("FILE", "A result or plan document.")],
-    problem_file: ProblemOption = None,
-    as_json: cli.JsonOption = False,
-) -> None:
-    """Check every rule and replay the plan; exit code 1 if it breaks one."""
+    Parameters
+    ----------
+    file : FILE
+        A result or plan document.
+    problem_file : --problem FILE
+        The problem that the plan must answer; by default the document's own.
+    """
     try:
         opened = read_document(file)
         if problem_file is not None:
@@ -113,12 +78,21 @@ def verify(
 
 
 def export(
-    file: Annotated[Path, cli.argument("FILE", "A document of any kind.")],
-    to: Annotated[str, cli.option("--to", "FORMAT", "One that `topoloom formats` lists.")],
-    out: OutOption = None,
-    settings: SetOption = None,
+    file: Path, *, to: str, out: Path | None = None, settings: list[str] | None = None
 ) -> None:
-    """Write a document in the format of a runtime, a simulator or a viewer."""
+    """Write a document in the format of a runtime, a simulator or a viewer.
+
+    Parameters
+    ----------
+    file : FILE
+        A document of any kind.
+    to : FORMAT
+        One that `topoloom formats` lists.
+    out : FILE
+        Where it is written; by default on standard output.
+    settings : --set NAME=VALUE
+        A setting of the format; as often as needed. `topoloom formats` lists them.
+    """
     found = writers.writer(to)
     told = _told(settings)
     if out is not None and not out.is_dir():
@@ -134,17 +108,31 @@ def export(
 
 
 def import_(
-    file: Annotated[
-        Path, cli.argument("FILE", "What a machine or another program wrote, or a link.")
-    ],
-    out: OutOption = None,
+    file: Path,
     *,
-    format_name: FormatOption = None,
-    settings: SetOption = None,
-    cluster: AboutOption = None,
-    merged: MergeOption = None,
+    out: Path | None = None,
+    format_name: str | None = None,
+    settings: list[str] | None = None,
+    cluster: str | None = None,
+    merged: Path | None = None,
 ) -> None:
-    """Read what a machine or another program wrote, say what was made of it, and keep it."""
+    """Read what a machine or another program wrote, say what was made of it, and keep it.
+
+    Parameters
+    ----------
+    file : FILE
+        What a machine or another program wrote, or a link.
+    out : FILE
+        Where it is written; by default on standard output.
+    format_name : --format FORMAT
+        One that `topoloom formats` lists; by default what the content looks like.
+    settings : --set NAME=VALUE
+        A setting of the format; as often as needed. `topoloom formats` lists them.
+    cluster : CLUSTER
+        The cluster that a plan, sketch or graph is about.
+    merged : --merge FILE
+        Another description of the same machine; what only it has is added.
+    """
     cli.writable(out)
     topology = None if cluster is None else cli.open_document(cluster).topology
     asked = Request(topology=topology, settings=_told(settings))
@@ -161,7 +149,7 @@ def import_(
     _hand_over(document_text(opened).encode(), out, what=f"{topology} with {gpus}")
 
 
-def formats(as_json: cli.JsonOption = False) -> None:
+def formats(*, as_json: bool = False) -> None:
     """List the formats that are read and written, with their settings."""
     rows = [
         *(("read", each.name, each.title, dict(each.settings)) for each in catalogue.readers()),
@@ -267,38 +255,43 @@ def _replayed(opened: Document, file: Path) -> tuple[Problem, Plan, Timeline]:
         raise FormatError(f"{file}: {error}") from None
 
 
-def link(
-    cluster: cli.Cluster,
-    at: Annotated[
-        str, cli.option("--at", "ADDRESS", "Where whoever opens it finds a designer.")
-    ] = HOME,
-) -> None:
-    """Print a link that holds the cluster and its collective, in its fragment alone."""
+def link(cluster: str, *, at: str = HOME) -> None:
+    """Print a link that holds the cluster and its collective, in its fragment alone.
+
+    Parameters
+    ----------
+    at : ADDRESS
+        Where whoever opens it finds a designer.
+    """
     opened = cli.open_document(cluster)
     if opened.plan is not None:
         cli.remark("not kept: the plan; it is solved again")
     typer.echo(link_of(Share.of(opened), at=at))
 
 
-PlanFile = Annotated[Path, cli.argument("FILE", "A result or plan document.")]
-
-
 def explain(
-    file: PlanFile,
+    file: Path,
     *,
-    chunk: Annotated[int | None, typer.Option("--chunk", help="The path of this chunk.")] = None,
-    link: Annotated[
-        str | None,
-        cli.option("--link", "SRC->DST", "What this link carries, and where it is idle."),
-    ] = None,
-    rank: Annotated[
-        int | None, typer.Option("--rank", help="What this rank gets and sends.")
-    ] = None,
-    host: Annotated[
-        str | None, typer.Option("--host", help="What enters and leaves this host.")
-    ] = None,
+    chunk: int | None = None,
+    link: str | None = None,
+    rank: int | None = None,
+    host: str | None = None,
 ) -> None:
-    """Tell a plan in words: each send, what it waited for, what its makespan is made of."""
+    """Tell a plan in words: each send, what it waited for, what its makespan is made of.
+
+    Parameters
+    ----------
+    file : FILE
+        A result or plan document.
+    chunk
+        The path of this chunk.
+    link : SRC->DST
+        What this link carries, and where it is idle.
+    rank
+        What this rank gets and sends.
+    host
+        What enters and leaves this host.
+    """
     told = _report(file)
     typer.echo(
         told_in_words(
@@ -313,12 +306,16 @@ def explain(
     )
 
 
-def diff(
-    first: Annotated[Path, cli.argument("FIRST", "A result or plan document.")],
-    second: Annotated[Path, cli.argument("SECOND", "Another, of one problem.")],
-    as_json: cli.JsonOption = False,
-) -> None:
-    """Say what differs between two plans of one problem: sends, times, bytes of links."""
+def diff(first: Path, second: Path, *, as_json: bool = False) -> None:
+    """Say what differs between two plans of one problem: sends, times, bytes of links.
+
+    Parameters
+    ----------
+    first : FIRST
+        A result or plan document.
+    second : SECOND
+        Another, of one problem.
+    """
     names = (first.name, second.name) if first.name != second.name else (str(first), str(second))
     found = difference(_report(first), _report(second), names=names)
     if not as_json:

@@ -32,31 +32,31 @@ HELD = 3
 """Links that are named where prices hold a piece."""
 
 
-ClassOption = Annotated[
-    int | None,
-    cli.option(
-        "--class",
-        "N",
-        "Print the best rate over the bandwidth of class N of the table, with all kinks.",
-    ),
-]
-
-
 def limits(
-    cluster: cli.Cluster,
+    cluster: str,
     *,
-    collective: cli.CollectiveOption = None,
-    size: cli.SizeOption = None,
-    root: cli.RootOption = None,
-    orbits: Annotated[
-        bool, typer.Option("--orbits", help="Only links that symmetries exchange are one class.")
-    ] = False,
-    number: ClassOption = None,
-    low: Annotated[float, typer.Option(help="Where that begins, in times today's.")] = 0.25,
-    high: Annotated[float, typer.Option(help="Where that ends, in times today's.")] = 4.0,
-    as_json: cli.JsonOption = False,
+    collective: str | None = None,
+    size: str | None = None,
+    root: int | None = None,
+    orbits: bool = False,
+    number: int | None = None,
+    low: float = 0.25,
+    high: float = 4.0,
+    as_json: bool = False,
 ) -> None:
-    """Print what limits a cluster: what more or less of each kind of links does to its rate."""
+    """Print what limits a cluster: what more or less of each kind of links does to its rate.
+
+    Parameters
+    ----------
+    orbits
+        Only links that symmetries exchange are one class.
+    number : --class N
+        Print the best rate over the bandwidth of class N of the table, with all kinks.
+    low
+        Where that begins, in times today's.
+    high
+        Where that ends, in times today's.
+    """
     problem = cli.ask(cluster, collective=collective, size=size, root=root)
     cli.positive("--low", low, unit="times today's bandwidth")
     cli.positive("--high", high, unit="times today's bandwidth")
@@ -215,60 +215,41 @@ KINDS = {
     "samples": "some is bought in steps and some is not: cheapest upgrades at some factors",
 }
 
-CollectivesOption = Annotated[
-    list[str] | None,
-    cli.option("--collective", "KIND", "What must become faster; repeat it for several."),
-]
-CostsOption = Annotated[
-    Path | None,
-    cli.option(
-        "--costs",
-        "FILE",
-        "Costs as YAML (docs/whatif.md); by default every GB/s of every link costs 1.",
-    ),
-]
-TargetOption = Annotated[
-    list[str] | None,
-    cli.option(
-        "--target",
-        "GB/S|FACTORx",
-        "algbw, such as 300, or a factor over today's best, such as 1.5x; one for all "
-        "collectives or one for each. With --front: the largest factor.",
-        show_default=TARGET,
-    ),
-]
-SaveOption = Annotated[
-    Path | None, cli.option("--save", "FILE", "Write the upgraded cluster as a document.")
-]
-ByOption = Annotated[
-    Literal["kind", "orbit"],
-    typer.Option(
-        "--by",
-        help="kind: links of one bandwidth and medium get the same; orbit: only those that look "
-        "alike do, which can be cheaper.",
-    ),
-]
-
-FrontOption = Annotated[
-    bool, typer.Option("--front", help="Print cost against speed, from today's cluster on.")
-]
-LimitOption = Annotated[float | None, cli.option("--time-limit", "S", "Seconds.")]
-
 
 def upgrade(  # noqa: PLR0913  one for each flag
-    cluster: cli.Cluster,
+    cluster: str,
     *,
-    collective: CollectivesOption = None,
-    costs: CostsOption = None,
-    target: TargetOption = None,
-    front: FrontOption = False,
-    by: ByOption = "kind",
-    root: cli.RootOption = None,
-    time_limit: LimitOption = None,
-    save: SaveOption = None,
-    as_json: cli.JsonOption = False,
+    collective: list[str] | None = None,
+    costs: Path | None = None,
+    target: Annotated[list[str] | None, {"show_default": TARGET}] = None,
+    front: bool = False,
+    by: Literal["kind", "orbit"] = "kind",
+    root: int | None = None,
+    time_limit: float | None = None,
+    save: Path | None = None,
+    as_json: bool = False,
 ) -> None:
-    """Say which links to buy: the least cost with which collectives reach a target, proved."""
+    """Say which links to buy: the least cost with which collectives reach a target, proved.
+
+    Parameters
+    ----------
+    collective : KIND
+        What must become faster; repeat it for several.
+    costs : FILE
+        Costs as YAML (docs/whatif.md); by default every GB/s of every link costs 1.
+    target : GB/S|FACTORx
+        algbw, such as 300, or a factor over today's best, such as 1.5x; one for all
+        collectives or one for each. With --front: the largest factor.
+    front
+        Print cost against speed, from today's cluster on.
+    by
+        kind: links of one bandwidth and medium get the same; orbit: only those that look
+        alike do, which can be cheaper.
+    time_limit : S
+        Seconds.
+    save : FILE
+        Write the upgraded cluster as a document.
+    """
     cli.positive("--time-limit", time_limit, unit="s")
     cli.writable(save)
     if front and save is not None:

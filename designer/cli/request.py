@@ -3,11 +3,14 @@
 What is printed: answers on standard output, everything else on standard error.
 """
 
+import inspect
 import json
 import math
-from collections.abc import Container, Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, cast, get_args, get_origin
 
 import typer
 from rich.console import Console
@@ -127,66 +130,82 @@ def print_table(
     console.print(table)
 
 
-def option(flag: str, value: str | None, words: str, **more: Any) -> Any:
-    """Return a flag, with what its value is called and what help says of it."""
-    return typer.Option(flag, metavar=value, help=words, **more)
-
-
-def argument(value: str, words: str, **more: Any) -> Any:
-    """Return an argument, with what it is called and what help says of it."""
-    return typer.Argument(metavar=value, help=words, **more)
-
-
 USUAL_COLLECTIVE = "all-gather"
 USUAL_SIZE = "1MB"
 
-Cluster = Annotated[
-    str,
-    argument(
-        "CLUSTER", "A cluster of the gallery, such as ndv2:hosts=2, a document (.json) or a link."
-    ),
-]
-CollectiveOption = Annotated[
-    str | None,
-    option(
-        "--collective",
-        "KIND",
-        f"{', '.join(each for each in COLLECTIVES if each != 'custom')}; "
-        f"by default the document's, or {USUAL_COLLECTIVE}.",
-    ),
-]
-SizeOption = Annotated[
-    str | None,
-    option(
-        "--size",
-        "BYTES",
-        "The whole buffer as nccl-tests counts it: 1GB is 10^9 bytes, 1GiB is 2^30; "
-        f"by default {USUAL_SIZE}.",
-    ),
-]
-ChunksOption = Annotated[
-    int | None,
-    typer.Option(
-        "--chunks", help="Keep so many chunks per shard whole; by default plans cut as they like."
-    ),
-]
-RootOption = Annotated[int | None, typer.Option("--root", help="Rank of the root; by default 0.")]
-MemoryOption = Annotated[
-    str | None,
-    option(
-        "--memory",
-        "BYTES",
-        "What a solve may take, such as 4GB; what takes more is ended and its best plan "
-        "kept. By default its part of 80 % of the machine's.",
-    ),
-]
-SolvesOption = Annotated[
-    int | None,
-    option(
-        "--solves", "N", "At once; by default one each core, up to 4. Others wait in line.", min=1
-    ),
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+USUAL = f"""
+cluster : CLUSTER
+    A cluster of the gallery, such as ndv2:hosts=2, a document (.json) or a link.
+collective : KIND
+    {", ".join(each for each in COLLECTIVES if each != "custom")};
+    by default the document's, or {USUAL_COLLECTIVE}.
+size : BYTES
+    The whole buffer as nccl-tests counts it: 1GB is 10^9 bytes, 1GiB is 2^30;
+    by default {USUAL_SIZE}.
+chunks
+    Keep so many chunks per shard whole; by default plans cut as they like.
+root
+    Rank of the root; by default 0.
+memory : BYTES
+    What a solve may take, such as 4GB; what takes more is ended and its best plan kept.
+    By default its part of 80 % of the machine's.
+solves : N
+    At once; by default one each core, up to 4. Others wait in line.
+as_json : --json
+    Print one JSON object.
+"""
+"""What is said of a parameter whose command says nothing of it."""
+
+_SAID = re.compile(r"^(\w+)(?: : (--[\w-]+)? ?(.*))?\n((?:    .+\n)+)", re.MULTILINE)
+
+
+def command(
+    function: Callable[..., None], flags: Sequence[inspect.Parameter] = ()
+) -> Callable[..., None]:
+    """Return a function as a command, its arguments and options described by its docstring.
+
+    A parameter is described as ``name : --flag VALUE``, where the flag is left out if it is the
+    name and the value if help names its type, with the words of help below. Those that can be
+    given by position are arguments.
+
+    Parameters
+    ----------
+    function
+        What is called.
+    flags
+        What its ``**options`` stands for, with typer's own annotations.
+    """
+    about, _, said = (inspect.getdoc(function) or "").partition("\n\nParameters\n----------\n")
+    told = {name: rest for name, *rest in _SAID.findall(f"{USUAL}{said}\n")}
+    plain = inspect.signature(function, eval_str=True)
+    taken = [
+        each.replace(annotation=_described(each, told.get(each.name, ("", "", ""))))
+        for each in plain.parameters.values()
+        if each.kind is not each.VAR_KEYWORD
+    ] + [*flags]
+
+    @wraps(function)
+    def run(**given: Any) -> None:
+        function(**given)
+
+    run.__doc__ = about
+    run.__annotations__ = {each.name: each.annotation for each in taken}
+    run.__signature__ = plain.replace(parameters=taken)  # type: ignore[attr-defined]
+    return run
+
+
+def _described(parameter: inspect.Parameter, told: Sequence[str]) -> Any:
+    """Return the annotation of a parameter with its flag, what its value is called and words."""
+    flag, value, words = told
+    kind, more = parameter.annotation, {}
+    if get_origin(kind) is Annotated:
+        kind, more = get_args(kind)
+    if parameter.kind is parameter.KEYWORD_ONLY:
+        given = typer.Option(flag or f"--{parameter.name.replace('_', '-')}", **more)
+    else:
+        given = typer.Argument(**more)
+    given.metavar, given.help = value or None, " ".join(words.split())
+    return Annotated[kind, given]
 
 
 def open_document(cluster: str) -> Document:

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial, wraps
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,7 +27,7 @@ from ccl.result import Result, Stop
 from ccl.serialization.conditions import document, write_document
 from designer.cli import conditions
 from designer.cli import request as cli
-from designer.cli.browse import CatalogOption, Store
+from designer.cli.browse import Store
 from formulations import Formulation, OptionField, pareto
 from formulations.analyses.chunk_counts import chunks_per_shard, common_bound, common_gap, tried
 
@@ -36,17 +36,6 @@ if TYPE_CHECKING:
     from ccl.serialization.conditions import Document
     from formulations import SolveJob
     from formulations.analyses.comparison import ComparisonJob
-
-ChunkCountsOption = Annotated[
-    str | None,
-    cli.option(
-        "--chunks",
-        "N[,N...]",
-        "Keep so many chunks per shard whole; by default plans cut as they like. Of several "
-        "numbers the best is kept, and those are shown that fewer chunks do not beat; a time limit "
-        "is for all of them.",
-    ),
-]
 
 
 def read_counts(given: str | None) -> tuple[int | None, ...]:
@@ -103,45 +92,19 @@ def print_front(results: Sequence[Result]) -> None:
 
 _FLAG = "--formulation"
 
-FormulationOption = Annotated[str, cli.option(_FLAG, "NAME", "How the schedule is found.")]
-TimeLimitOption = Annotated[
-    float | None, cli.option("--time-limit", "S", "Seconds; the best plan so far is kept.")
-]
-GapOption = Annotated[
-    float | None, cli.option("--gap", "SHARE", "Stop this near the bound: 0.05 is 5 %.")
-]
-SolverOption = Annotated[str, cli.option("--solver", "NAME", "A solver that CVXPY knows.")]
-OutOption = Annotated[Path | None, cli.option("--out", "FILE", "Keep the result as a document.")]
-
 
 def command(chosen: Formulation | None) -> Callable[..., None]:
     """Return the command with a flag for every option of a formulation.
 
     A flag that is not given is None, so that the formulation's own default holds.
     """
-    fields = () if chosen is None else formulations.option_fields(chosen.options)
-    rows = {row.name: row for row in fields}
-
-    @wraps(solve)
-    def run(**given: Any) -> None:
-        options = {
-            name: _read(rows[name], given.pop(name)) for name in rows if given[name] is not None
-        }
-        for name in rows:
-            given.pop(name, None)
-        solve(**given, options=options)
-
-    plain = inspect.signature(solve, eval_str=True)
-    taken = [each for each in plain.parameters.values() if each.name != "options"]
     flags = [
         inspect.Parameter(
             row.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_annotation(row)
         )
-        for row in rows.values()
+        for row in (() if chosen is None else formulations.option_fields(chosen.options))
     ]
-    run.__signature__ = plain.replace(parameters=[*taken, *flags])  # type: ignore[attr-defined]
-    run.__annotations__ = {each.name: each.annotation for each in (*taken, *flags)}
-    return run
+    return cli.command(solve, flags)
 
 
 def formulation_in(arguments: Sequence[str]) -> Formulation | None:
@@ -171,28 +134,53 @@ def unknown_option(flag: str, chosen: Formulation) -> str:
 
 
 def solve(  # noqa: PLR0913  one for each flag
-    cluster: cli.Cluster,
+    cluster: str,
     *,
-    collective: cli.CollectiveOption = None,
-    size: cli.SizeOption = None,
-    chunks: ChunkCountsOption = None,
-    root: cli.RootOption = None,
-    window: conditions.WindowOption = None,
-    tenants: conditions.TenantsOption = None,
-    formulation: FormulationOption = formulations.DEFAULT,
-    time_limit: TimeLimitOption = None,
-    gap: GapOption = None,
-    solver: SolverOption = "HIGHS",
-    memory: cli.MemoryOption = None,
-    catalog: CatalogOption = None,
-    out: OutOption = None,
-    as_json: cli.JsonOption = False,
-    options: dict[str, Any],
+    collective: str | None = None,
+    size: str | None = None,
+    chunks: str | None = None,
+    root: int | None = None,
+    window: list[str] | None = None,
+    tenants: Path | None = None,
+    formulation: str = formulations.DEFAULT,
+    time_limit: float | None = None,
+    gap: float | None = None,
+    solver: str = "HIGHS",
+    memory: str | None = None,
+    catalog: str | None = None,
+    out: Path | None = None,
+    as_json: bool = False,
+    **options: Any,
 ) -> None:
-    """Find a schedule, verify it and say how good it is."""
+    """Find a schedule, verify it and say how good it is.
+
+    Parameters
+    ----------
+    chunks : N[,N...]
+        Keep so many chunks per shard whole; by default plans cut as they like. Of several
+        numbers the best is kept, and those are shown that fewer chunks do not beat; a time
+        limit is for all of them.
+    window : WHEN
+        Links with less bandwidth for a time, such as 'g0->g1@0..50us=0.5'; again for more.
+    tenants : FILE
+        Several jobs at once, with priorities, as YAML (docs/whatif.md).
+    formulation : NAME
+        How the schedule is found.
+    time_limit : S
+        Seconds; the best plan so far is kept.
+    gap : SHARE
+        Stop this near the bound: 0.05 is 5 %.
+    solver : NAME
+        A solver that CVXPY knows.
+    catalog : FILE
+        Answer from this catalog what solving again could not better, and keep what is
+        solved; 'usual' is your own. By default nothing is looked up or kept.
+    out : FILE
+        Keep the result as a document.
+    """
     _check(time_limit, gap, out=out)
     opened = cli.open_document(cluster)
-    options = _with_sketches(options, opened)
+    options = _set(formulation, options, opened)
     given = conditions.Given(collective, size, root, window=window, tenants=tenants)
     problems = {n or 0: given.problem(opened, chunks=n) for n in _counts(chunks, opened, options)}
     formulation, options = conditions.ordering(next(iter(problems.values())), formulation, options)
@@ -219,12 +207,19 @@ def _check(time_limit: float | None, gap: float | None, *, out: Path | None) -> 
     cli.writable(out)
 
 
-def _with_sketches(options: Mapping[str, Any], opened: Document) -> dict[str, Any]:
-    """Return the options with the sketches that their files hold."""
-    return {
-        name: cli.sketch_in(value, opened.topology) if isinstance(value, Path) else value
-        for name, value in options.items()
+def _set(name: str, options: Mapping[str, Any], opened: Document) -> dict[str, Any]:
+    """Return the options that are set: a choice as it is spelled, a sketch as its file has it."""
+    rows = {
+        row.name: row for row in formulations.option_fields(formulations.formulation(name).options)
     }
+    found = {}
+    for each, value in options.items():
+        if isinstance(value, Path):
+            found[each] = cli.sketch_in(value, opened.topology)
+        elif value is not None:  # the rest is checked by the formulation
+            spelled = {choice.replace(" ", "-"): choice for choice in rows[each].choices}
+            found[each] = spelled.get(value, value)
+    return found
 
 
 def _counts(
@@ -367,15 +362,8 @@ def _annotation(row: OptionField) -> Any:
         told += f"; by default {'yes' if row.default else 'no'}"
     elif not row.optional:
         told += f"; by default {str(row.default).replace(' ', '-')}"
-    flag = cli.option(_flag(row), words or None, told)
+    flag = typer.Option(_flag(row), metavar=words or None, help=told)
     return Annotated[kinds.get(row.kind, str | None), flag]
-
-
-def _read(row: OptionField, value: Any) -> Any:
-    """Read a choice with hyphens for its spaces; the rest is checked by the formulation."""
-    if row.kind == "choice":
-        return next((each for each in row.choices if each.replace(" ", "-") == value), value)
-    return value
 
 
 @contextmanager
