@@ -36,6 +36,26 @@ for _said, (_asked, _least) in claims.items():
     assert _found.makespan >= _least * (1 - 1e-6), f"{_said}: {_found.makespan} < {_least}"
 """
 
+CHOICES = {
+    "02-ring-tree-halving": ["tree", "ring", "ring"],
+    "09-cuts-and-forests": ["a box"],
+    "10-fluid-to-chunks": [
+        "8 chunks",
+        "The conversion lets a switch take in a shard before it passes it on",
+    ],
+    "12-all-reduce": ["the exchange", "right, and no plan is faster"],
+}
+"""Which choices are right, in order. Pages compute them: one that turned around would not show."""
+
+CHOSEN = """
+from ipywidgets import RadioButtons as _Radio
+
+_asked = [each for each in lesson._questions if isinstance(each.control, _Radio)]
+for _each, _choice in zip(_asked, _choices, strict=True):
+    _each.answer_with(_choice)
+    assert _each.right, f"{_each.question}: not {_choice}"
+"""
+
 of_every_notebook = pytest.mark.parametrize("path", EVERY, ids=lambda path: path.stem)
 of_every_lesson = pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 
@@ -92,6 +112,9 @@ def test_a_notebook_runs_its_claims_hold_and_its_solutions_solve_its_exercises(p
         left = f"assert {count} and not any(lesson._checks.values()), lesson._checks"
         done = f"assert {count} and all(lesson._checks.values()), lesson._checks"
         notebook.cells += [nbformat.v4.new_code_cell(text) for text in (left, *answers, done)]
+    if path.stem in CHOICES:
+        chosen = f"_choices = {CHOICES[path.stem]!r}\n{CHOSEN}"
+        notebook.cells.append(nbformat.v4.new_code_cell(chosen))
     if claims_of(notebook):
         notebook.cells.append(nbformat.v4.new_code_cell(TRIED))
     # Kernels that start at the same time take neither ports nor sockets from one another; the names
