@@ -16,6 +16,8 @@ BUNDLE_SOURCES := $(wildcard widgets/js/src/* widgets/js/src/inspect/* widgets/j
 # Copied beside JupyterLab by the installation, an editable one too.
 LAB := $(wildcard widgets/lab/*.json widgets/lab/static/*)
 TESTS ?= tests
+# Searches against time have less of it beside others: what failed is tried once more, alone, and said so.
+AGAIN = { printf '\n== %s\n' "once more, alone: what failed beside others" && $(PY) -m pytest --all --last-failed --last-failed-no-failures none $(TESTS); }
 say = @printf '\n== %s\n' "$(1)"
 
 .PHONY: help run lessons test check lint js unit every browser extras fuzz fuzz-server load faults bench lock licences clean
@@ -59,13 +61,13 @@ unit: $(VENV)/.for-test ## the tests without a screen, on all cores; a cover of 
 
 every: $(VENV)/.for-test ## the same with every case, and what is slow
 	$(call say,pytest without a screen: every case)
-	@$(PY) -m pytest -n auto --all -m "not browser and not notebook and not alone" $(TESTS)
+	@$(PY) -m pytest -n auto --all -m "not browser and not notebook and not alone" $(TESTS) || $(AGAIN)
 
 # Two files at a time, since a page waits for its server most of the time; then one after the other what times itself.
 browser: $(VENV)/.for-test $(BUNDLE) ## the tests in Chromium and JupyterLab, and those of searches against time
 	$(call say,pytest in a browser)
 	@chromium=$$($(PY) tools/chromium.py) && export CHROMIUM="$$chromium" && \
-		$(PY) -m pytest -n 2 --all --dist loadfile -m "(browser or notebook) and not alone" $(TESTS) && \
+		{ $(PY) -m pytest -n 2 --all --dist loadfile -m "(browser or notebook) and not alone" $(TESTS) || $(AGAIN); } && \
 		printf '\n== %s\n' "pytest against time" && $(PY) -m pytest --all -m alone $(TESTS)
 
 extras: $(VENV)/.for-test ## install PyTorch, to run plans over gloo, and PyAV, for films as WebM (large)

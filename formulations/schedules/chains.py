@@ -21,12 +21,14 @@ of all dimensions are joined. All words over all grids of up to four dimensions 
 of them with their dimensions in all orders. A sum takes any path: all members of a group have it,
 and the next stage takes it from the nearest (`formulations.engines.list_scheduling.chains`). Paths
 are found for few pieces, which are then cut further, so that words are compared as they are when
-their pieces follow one another. The best are tried with more pieces of either kind.
+their pieces follow one another. The best are tried with more pieces of either kind. Of hundreds of
+ranks few words can be tried, host by host: those first that take least by the formulas above, with
+the longest path of each stage and the widest links into a GPU that join its groups.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import permutations
@@ -53,8 +55,11 @@ if TYPE_CHECKING:
 MOST_STAGES = 4
 """Dimensions of a grid."""
 
-FEW, MOST = 1_500, 12_000
-"""Sends of plans that are compared, and above which there are too many to cut further."""
+FEW, MOST, LARGE = 1_500, 12_000, 40_000
+"""Sends of plans that are compared, above which there are too many to cut further, and of any."""
+
+MESSAGE = 5e-4
+"""Seconds that a message takes where there are many, verification and replay included."""
 
 SLOW = 0.5
 """Seconds of a candidate from which on those of more messages are foreseen by it."""
@@ -84,16 +89,80 @@ def refuses(problem: Problem) -> str | None:
         if (each.reduces or each.copies) and not each.stores:
             return f"{each.name} adds or copies on the way, and here that is for GPUs"
     ranks = len(problem.topology.ranks)
-    messages = ranks * (ranks - 1) * (_fixed(problem) or 1)
-    if messages > MOST:
-        return f"{ranks} GPUs would send {messages:,} messages, and {MOST:,} are the most"
+    messages = ranks * sum(side - 1 for side in _least_sides(ranks)) * (_fixed(problem) or 1)
+    if messages > LARGE:
+        return f"{ranks} GPUs would send {messages:,} messages, and {LARGE:,} are the most"
     return None
+
+
+def _least_sides(ranks: int) -> list[int]:
+    """Return the sides of the grid of most dimensions that a word may have, whose sum is least."""
+    every = (sides for many in range(1, MOST_STAGES + 1) for sides in _products(ranks, many))
+    return list(min(every, key=sum, default=()))
 
 
 def _fixed(problem: Problem) -> int | None:
     """Return into how many pieces vectors have to be cut, or None."""
     collective = problem.collective
     return len(collective.chunks) if collective.whole or not collective.alike else None
+
+
+class Distances:
+    """How far ranks are apart, and how fast they can be reached.
+
+    Parameters
+    ----------
+    topology
+        Where they are.
+    """
+
+    def __init__(self, topology: Topology) -> None:
+        from scipy.sparse import csr_array  # noqa: PLC0415  menus need no graphs
+        from scipy.sparse.csgraph import connected_components, dijkstra  # noqa: PLC0415
+
+        index, links = topology.index, topology.links
+        ends = np.array([(index[each.src], index[each.dst]) for each in links]).T
+        alpha, bandwidth = np.array([(each.alpha, each.bandwidth) for each in links]).T
+        places = np.array([index[name] for name in topology.ranks])
+        shape = len(index), len(index)
+        graph = csr_array((alpha, tuple(ends)), shape=shape)
+        self.far = np.asarray(dijkstra(graph, indices=places))[:, places]
+        among = csr_array((1e3 * bandwidth, tuple(ends)), shape=shape)
+        self._direct = among[places][:, places].toarray()
+        self._joined: list[tuple[np.ndarray, float]] = []
+        faster = inf
+        for pace in np.unique(bandwidth)[::-1].tolist():
+            wide, own = bandwidth >= pace, (bandwidth >= pace) & (bandwidth < faster)
+            some = csr_array((bandwidth[wide], tuple(ends[:, wide])), shape=shape)
+            _, parts = connected_components(some, connection="strong")
+            rate = np.bincount(ends[1][own], bandwidth[own], minlength=shape[0])[places].max()
+            if rate:
+                self._joined.append((parts[places], 1e3 * float(rate)))
+                faster = pace
+
+    def stage(self, rows: Sequence[np.ndarray], nbytes: float) -> float:
+        """Return the µs of the longest path within rows, and of so many bytes into every rank.
+
+        Parameters
+        ----------
+        rows
+            Ranks, for pieces that share the bytes evenly.
+        nbytes
+            They count on the links between the ranks of a row, different ones for each piece, or
+            else on the widest links into a rank that join the row.
+        """
+        hops, own, shared = 0.0, 0.0, 0.0
+        for each in rows:
+            hops = max(hops, float(self.far[each[:, :, None], each[:, None, :]].max()))
+            direct = float(self._direct[each[:, :, None], each[:, None, :]].sum(axis=1).min())
+            if direct:
+                own = max(own, nbytes / len(rows) / direct)
+                continue
+            able = (
+                rate for parts, rate in self._joined if (parts[each] == parts[each[:, :1]]).all()
+            )
+            shared += nbytes / len(rows) / next(able, self._joined[-1][1])
+        return hops + max(own, shared)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,6 +202,23 @@ class Candidate:
                 found += (self.grid.size if stage == last else active) * side - active
         return found + (self.grid.size - active if self.word.endswith("s") else 0)
 
+    def estimate(self, size: float, distances: Distances) -> float:
+        """Return the µs that the formulas of its stages come to for a vector of so many bytes."""
+        found, share, again = 0.0, size, 2 if self.word.endswith("s") else 1
+        last = len(self.word) - 1
+        for stage, letter in enumerate(self.word[: len(self.axes[0])]):
+            side = self.grid.shape[self.axes[0][stage]]
+            rows = [self.rows(axes[stage]) for axes in self.axes]
+            if letter == "h":
+                share /= side
+                found += again * distances.stage(rows, (side - 1) * share)
+            elif stage == last and share < size:
+                # Owners send to everyone.
+                found += distances.stage([self.grid.reshape(1, -1)], side * size - share)
+            else:
+                found += distances.stage(rows, (side - 1) * share)
+        return found
+
     @cached_property
     def chains(self) -> tuple[Chain, ...]:
         """What pieces go through by turns."""
@@ -145,8 +231,12 @@ class Candidate:
                 members = prod(self.grid.shape[axis] for axis in axes[:stages])
                 rows = self.grid.transpose(*axes[stages:], *axes[:stages]).reshape(-1, members)
                 levels.append(tuple(map(frozenset, rows.tolist())))
-            found.append(Chain(self.word, tuple(levels)))
+            found.append(Chain(self.word, tuple(levels), tuple(map(self.rows, axes))))
         return tuple(found)
+
+    def rows(self, axis: int) -> np.ndarray:
+        """Return the rows of ranks along a dimension, shape (rows, ranks of a row)."""
+        return np.moveaxis(self.grid, axis, -1).reshape(-1, self.grid.shape[axis])
 
     def __str__(self) -> str:
         """Say what groups do, one stage after the other."""
@@ -164,11 +254,11 @@ class Candidate:
                     yield replace(self, axes=(axes,))
 
 
-def candidates(topology: Topology) -> Iterator[Candidate]:
-    """Yield words over grids."""
+def candidates(topology: Topology, *, arrange: bool = True) -> Iterator[Candidate]:
+    """Yield words over grids; and over those whose rows are joined, if so asked."""
     for stages in range(1, MOST_STAGES + 1):
         for sides in _products(len(topology.ranks), stages):
-            for grid in _grids(topology, sides):
+            for grid in _grids(topology, sides, arrange=arrange):
                 axes = tuple(range(stages))[::-1]
                 turned = tuple(axes[turn:] + axes[:turn] for turn in range(stages))
                 for word in _words(stages):
@@ -195,10 +285,12 @@ def _products(p: int, many: int) -> Iterator[tuple[int, ...]]:
             yield from ((side, *rest) for rest in _products(p // side, many - 1))
 
 
-def _grids(topology: Topology, sides: tuple[int, ...]) -> Iterator[np.ndarray]:
+def _grids(topology: Topology, sides: tuple[int, ...], *, arrange: bool) -> Iterator[np.ndarray]:
     """Yield the ranks in grids: host by host, and such that rows are joined."""
     order = np.concatenate(by_host(topology))
     yield order.reshape(sides)
+    if not arrange:
+        return
     places = np.arange(len(order)).reshape(sides)
     rows = (np.moveaxis(places, axis, -1).reshape(-1, side) for axis, side in enumerate(sides))
     pairs = [pair for each in rows for row in each.tolist() for pair in permutations(row, 2)]
@@ -229,6 +321,7 @@ class Search:
         self._last = 0.0, 1
         self._fixed = _fixed(run.problem)
         topology = adding(run.problem).topology
+        self._large = len(topology.ranks) * (len(topology.ranks) - 1) > MOST
         self._network = Network(topology, most=PASSES, over=lambda: self.over)
         self._tried: list[tuple[float, int, Candidate]] = []
         self._best: tuple[Ordered, int] | None = None
@@ -240,13 +333,25 @@ class Search:
 
     def all(self) -> None:
         """Try all candidates, then what the best lead to."""
-        every = candidates(self._run.problem.topology)
+        every = candidates(self._run.problem.topology, arrange=not self._large)
+        if self._large:
+            self._compare(self._promising(every))
+            return
         # What takes least time comes first.
         self._compare(sorted(every, key=lambda each: each.pieces * each.messages))
         self._compare([other for *_, best in self.leading for other in best.others()])
         if self._fixed is None:
             for makespan, pieces, each in self.leading:
                 self._refine(each, pieces, makespan)
+
+    def _promising(self, every: Iterable[Candidate]) -> list[Candidate]:
+        """Return what is not too large, the best by its formulas first."""
+        pieces, left = self._fixed, self._end - clock()
+        most = min(LARGE, left / MESSAGE)
+        distances = Distances(self._run.problem.topology)
+        size = self._run.problem.collective.size
+        able = [each for each in every if (pieces or each.pieces) * each.messages <= most]
+        return sorted(able, key=lambda each: each.estimate(size, distances))
 
     def _compare(self, every: Iterable[Candidate]) -> None:
         """Try candidates with few pieces, and offer the best."""
@@ -287,7 +392,8 @@ class Search:
         run, first = self._run, not self._tried
         pieces = self._fixed or pieces
         messages, begin = pieces * each.messages, clock()
-        if not first and (max(sends, messages) > MOST or self._too_long(messages)):
+        most = LARGE if self._large else MOST
+        if not first and (max(sends, messages) > most or self._too_long(messages)):
             return inf
         run.report(f"{each.word} with {text.count(pieces, 'path')} for each sum")
         chunks = run.problem.cut_into(pieces).collective.chunks
@@ -305,7 +411,8 @@ class Search:
     def _too_long(self, messages: int) -> bool:
         """Return whether so many messages would take longer than is left, judged by the last."""
         seconds, before = self._last
-        soon = seconds < SLOW or clock() + seconds * (messages / before) ** 2 < self._until
+        power = 1 if self._large else 2
+        soon = seconds < SLOW or clock() + seconds * (messages / before) ** power < self._until
         return self.over or not soon
 
     def _offer(self) -> None:

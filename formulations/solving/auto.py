@@ -222,12 +222,11 @@ class Search:
             return
         if self._pairs > (SMALL if self._sums or not ready() else MODEST):
             self._trees_aside(self._trees_in_order)
-        if not self._large:
-            self._begin()
-        self._try(LISTS, seconds=None if self._large else self._share(4))
         if self._large:
-            self._wait()
+            self._largest()
             return
+        self._begin()
+        self._try(LISTS, seconds=self._share(4))
         turns = [self._trees, self._cut_finer, self._matched]
         turns.insert(0 if self._latent else 2, self._construct)
         if self._behind:
@@ -240,6 +239,13 @@ class Search:
         turns.insert(max(2, turns.index(self._trees) + 1), self._trees_left)
         for turn in (*turns, self._exactly):
             turn()
+        self._wait()
+
+    def _largest(self) -> None:
+        """Try stages where latency counts, and list scheduling, beside trees."""
+        if self._sums and self._latent:
+            self._try(CHAINS, seconds=self._share(2))
+        self._try(LISTS)
         self._wait()
 
     def end(self) -> None:

@@ -588,12 +588,12 @@ def test_a_thousand_gpus_of_rails_are_verified_and_replayed_quickly():
     """1,024 GPUs, a tree of 1,023 edges for each: 127 shards of 1 MB over each rail link, and a
     few parts in the pipeline. It takes 1.3 s here; the forest written out has a million edges."""
     problem, forest = rails(128)
-    begin = time.perf_counter()
+    begin = time.process_time()
 
     verify(problem, forest)
     timeline = simulate(problem, forest)
 
-    assert time.perf_counter() - begin < 6
+    assert time.process_time() - begin < 6
     assert timeline.images == 1024
     assert steady_makespan(problem, forest) == 127 * 40
     assert 1 <= timeline.makespan / (127 * 40) < 1.01

@@ -10,7 +10,8 @@ those of the stage before. The devices that go on with the sum of a group are it
 * Spreading gives the sum of all to everyone.
 
 Every stage is a task of list scheduling that goes on with the sums and the links that stages before
-leave; adding up is planned backwards in time. What all stages send waits only for what it carries,
+leave; adding up is planned backwards in time. On networks of very many paths sums go only along the
+rows of a grid of ranks, if they can. What all stages send waits only for what it carries,
 and names it (`ccl.plans.Send.terms`), and passes forwards and backwards put it into a better order
 (`formulations.engines.list_scheduling.reordering`). There pieces may be cut further: their copies
 take the same paths.
@@ -19,7 +20,7 @@ take the same paths.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -44,6 +45,9 @@ from formulations.engines.list_scheduling.timed import (
 Group = frozenset[int]
 """Ranks."""
 
+MANY_TRANSFERS = 50_000
+"""Transfers of a network above which a stage takes only those along its rows."""
+
 
 @dataclass(frozen=True)
 class Chain:
@@ -56,10 +60,14 @@ class Chain:
         the last letter is s; without one the last exchange is among everyone.
     levels
         The groups after each stage but s; in the last one is everyone.
+    rows
+        Ranks that a stage brings together, one of each group before it, for each stage but s: each
+        shape (rows, ranks of a row).
     """
 
     word: str
     levels: tuple[tuple[Group, ...], ...]
+    rows: tuple[np.ndarray, ...]
 
 
 class Held(NamedTuple):
@@ -108,12 +116,27 @@ class Network:
         self.back = reverse_transfers(transfers_of(topology.reversed()))
         self.places = [topology.index[name] for name in topology.ranks]
 
+    def joined(self, rows: Iterable[np.ndarray]) -> np.ndarray | None:
+        """Return which devices a stage may join along rows of ranks, None for all.
+
+        Shape (devices, devices). What is no rank may be joined with everything.
+        """
+        if len(self.transfers) <= MANY_TRANSFERS:
+            return None
+        found = np.ones((len(self.topology.devices),) * 2, dtype=bool)
+        places = np.array(self.places)
+        found[np.ix_(places, places)] = False
+        for each in rows:
+            found[places[each][:, :, None], places[each][:, None, :]] = True
+        return found
+
     def searched(
         self,
         transfers: Transfers,
-        rows: tuple[np.ndarray, np.ndarray, np.ndarray],
+        values: tuple[np.ndarray, np.ndarray, np.ndarray],
         *,
         free: np.ndarray,
+        joined: np.ndarray | None,
     ) -> TimedTransfers:
         """Return the best plan of list scheduling.
 
@@ -121,23 +144,31 @@ class Network:
         ----------
         transfers
             There, or backwards.
-        rows
+        values
             Bytes, times and wants as in `multistart.Task`.
         free
             From when on each link is free, in µs, shape (links,).
+        joined
+            Ends of the transfers to be tried before all others, as `joined` returns them.
 
         Raises
         ------
         Infeasible
             If no path leads to a device.
         """
-        nbytes, there, wants = rows
+        nbytes, there, wants = values
+        numbers, some = np.arange(len(transfers)), transfers
+        if joined is not None:
+            numbers = np.flatnonzero(joined[transfers.src, transfers.dst])
+            some = transfers.chosen(numbers)
         links, rank = np.arange(len(free)), np.ones(len(nbytes))
-        task = Task(transfers, nbytes, there, wants, free=free.copy(), resource=links, rank=rank)
+        task = Task(some, nbytes, there, wants, free=free.copy(), resource=links, rank=rank)
         found = [plan for plan, _ in passes(task, most=self.most, goal=0.0, over=self.over)]
-        if not found:
-            raise Infeasible(no_path(self.topology.ranks[-1]))
-        return found[-1]
+        if found:
+            return replace(found[-1], transfer=numbers[found[-1].transfer])
+        if joined is not None:
+            return self.searched(transfers, values, free=free, joined=None)
+        raise Infeasible(no_path(self.topology.ranks[-1]))
 
 
 class Stages:
@@ -172,10 +203,14 @@ class Stages:
         }
         word = chains[0].word
         for stage, letter in enumerate(word):
+            last = stage == len(word) - 1
+            # What comes to everyone at the end goes back along all dimensions.
+            stages = slice(None) if last else slice(stage, stage + 1)
+            self._joined = network.joined(row for each in chains for row in each.rows[stages])
             if letter == "h":
                 self._add_up(self._merged(stage))
             elif letter == "x":
-                self._exchange(self._merged(stage), everyone=stage == len(word) - 1)
+                self._exchange(self._merged(stage), everyone=last)
             else:
                 self._spread()
 
@@ -221,7 +256,8 @@ class Stages:
         if not wants.any():
             return
         nbytes = self._sizes[[piece for piece, _ in values]]
-        plan = network.searched(network.transfers, (nbytes, there, wants), free=self._free)
+        task = nbytes, there, wants
+        plan = network.searched(network.transfers, task, free=self._free, joined=self._joined)
         for each in _sendings(network.transfers, plan, nbytes):
             value = values[each.row]
             sent = self._noted(each, *value, after=self._there[value][each.src].sends)
@@ -240,7 +276,8 @@ class Stages:
             for place, part in zip(each.members, each.parts, strict=True):
                 carried[row, place] = self._there[each.piece, part][place], part
         nbytes = self._sizes[[each.piece for each in merged]]
-        plan = network.searched(network.back, (nbytes, there, wants), free=0 * self._free)
+        task = nbytes, there, wants
+        plan = network.searched(network.back, task, free=0 * self._free, joined=self._joined)
         plan, _ = backwards(network.transfers, network.back, plan, nbytes)
         for sending in _sendings(network.transfers, plan, nbytes, begin=begin):
             row, dst = sending.row, sending.dst

@@ -110,6 +110,24 @@ class Transfers:
         """The transfer that each entry of the arrays of shape (m,) belongs to."""
         return np.repeat(np.arange(len(self)), np.diff(self.first))
 
+    def chosen(self, numbers: np.ndarray) -> Transfers:
+        """Return some of them, given by their numbers in ascending order."""
+        among = np.isin(self.of_link, numbers)
+        return replace(
+            self,
+            routes=tuple(self.routes[number] for number in numbers.tolist()),
+            src=self.src[numbers],
+            dst=self.dst[numbers],
+            first=np.concatenate([[0], np.cumsum(np.diff(self.first)[numbers])]),
+            link=self.link[among],
+            beta=self.beta[among],
+            lead=self.lead[among],
+            drag=self.drag[among],
+            parts=self.parts[among],
+            latency=self.latency[numbers],
+            slowest=self.slowest[numbers],
+        )
+
 
 def transfers_of(topology: Topology) -> Transfers:
     """List the transfers of a topology, sorted by the devices that they leave.

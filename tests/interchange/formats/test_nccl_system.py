@@ -369,10 +369,10 @@ def test_hosts_are_a_number_within_bounds(hosts):
 
 def test_a_cluster_that_would_be_too_large_is_refused_before_it_is_made():
     """16,000 hosts of 4 GPUs are 64,000; 16,384 are the most."""
-    begin = time.perf_counter()
+    begin = time.process_time()
     with pytest.raises(FormatError, match="16,000 times 4 GPUs are too many; 16,384"):
         topology(sample("nccl_cube"), hosts="16000")
-    assert time.perf_counter() - begin < 0.5
+    assert time.process_time() - begin < 0.5
 
 
 def test_hosts_without_nics_cannot_be_joined():
@@ -387,15 +387,15 @@ def test_settings_name_what_they_may_be(key):
 
 
 def test_256_hosts_in_a_file_or_by_number_are_read_in_under_two_seconds():
-    """2,048 GPUs each way; 0.3 and 0.1 s where this was written."""
+    """2,048 GPUs each way; 0.3 and 0.1 s of a processor where this was written."""
     box = "".join(gpu(f"0:{i + 1}:0.0", i) + nic(f"1:{i + 1}:0.0", i) for i in range(8))
     cpus = "".join(
         f'<cpu host_hash="{i:#x}" numaid="0" arch="arm64">{box}</cpu>' for i in range(256)
     )
     for text, told in ((f"<system>{cpus}</system>", {}), (one_cpu(box), {"hosts": "256"})):
-        begin = time.perf_counter()
+        begin = time.process_time()
         cluster = topology(text, **told)
-        assert time.perf_counter() - begin < 2
+        assert time.process_time() - begin < 2
         assert (len(cluster.ranks), len(cluster.hosts)) == (2048, 256)
 
 

@@ -7,7 +7,8 @@ from ccl.collective import make_collective
 from ccl.problem import Problem
 from formulations import solve
 from formulations.core.registry import formulation
-from formulations.schedules.chains import Candidate, candidates
+from formulations.engines.list_scheduling.chains import MANY_TRANSFERS, Network, Stages
+from formulations.schedules.chains import Candidate, Distances, candidates
 from gallery import open_cluster
 
 
@@ -28,7 +29,7 @@ def asked(cluster: str, size: float, *, chunks: int | None = None) -> Problem:
 )
 @pytest.mark.cover(12)
 def test_it_is_close_to_what_no_plan_can_beat(cluster, size, most):
-    result = solve(asked(cluster, size), "chains")
+    result = solve(asked(cluster, size), "chains", time_limit=60)
 
     assert result.bound.makespan <= result.makespan <= most
     assert all(send.terms for send in result.plan.sends)
@@ -36,11 +37,56 @@ def test_it_is_close_to_what_no_plan_can_beat(cluster, size, most):
 
 def test_pieces_fill_all_dimensions_of_a_hypercube_by_turns():
     """Three stages of 0.7 us; the whole vector over each of three links of 50 GB/s, and no more."""
-    result = solve(asked("hypercube", 64e3), "chains")
+    result = solve(asked("hypercube", 64e3), "chains", time_limit=60)
 
     per_link = 3 * 0.7 + 64e3 / 50e3
     assert result.makespan < 0.8 * per_link
     assert result.plan.chunks % 3 == 0
+
+
+@pytest.mark.slow
+def test_hundreds_of_gpus_exchange_along_the_dimensions_of_their_torus():
+    """6 x 6 x 6: the longest path has 9 links of 0.7 us; a vector of 1 KB takes next to nothing."""
+    result = solve(asked("torus:shape=6x6x6", 1e3), "chains", time_limit=20)
+
+    assert result.bound.makespan == pytest.approx(9 * 0.7)
+    assert result.makespan < 1.04 * 9 * 0.7
+
+
+def test_stages_of_many_gpus_take_the_paths_along_their_rows():
+    """32 hosts of 8: 65,280 transfers join their GPUs, and a stage along rails only 7,936."""
+    topology = open_cluster("dgx-h100:hosts=32")
+    network = Network(topology, most=1, over=lambda: True)
+    rows = np.arange(256).reshape(32, 8).T
+
+    joined = network.joined([rows])
+
+    assert len(network.transfers) > MANY_TRANSFERS
+    assert joined is not None
+    along = network.transfers.chosen(
+        np.flatnonzero(joined[network.transfers.src, network.transfers.dst])
+    )
+    assert len(along) == 8 * 32 * 31
+    rank = {name: number for number, name in enumerate(topology.ranks)}
+    assert all(rank[route[0]] % 8 == rank[route[-1]] % 8 for route in along.routes)
+    assert (along.src == [topology.index[route[0]] for route in along.routes]).all()
+    assert len(along.link) == sum(len(route) - 1 for route in along.routes)
+
+
+@pytest.mark.parametrize("size", [1e3, 1e6])
+@pytest.mark.parametrize("cluster", ["ndv2:hosts=2", "torus", "hypercube"])
+def test_formulas_put_first_what_is_good(cluster, size):
+    """The first word by its formulas, tried alone, is within half as much again as the best."""
+    problem = asked(cluster, size)
+    distances = Distances(problem.topology)
+    every = list(candidates(problem.topology, arrange=False))
+    first = min(every, key=lambda each: each.estimate(size, distances))
+
+    network = Network(problem.topology, most=1, over=lambda: False)
+    sizes = np.array([each.size for each in problem.cut_into(first.pieces).collective.chunks])
+    alone = Stages(network, first.chains, sizes).ordered(copies=4, goal=0.0)
+
+    assert alone.makespan < 1.5 * solve(problem, "chains", time_limit=60).makespan
 
 
 def test_two_gpus_exchange_their_vectors():
@@ -88,7 +134,7 @@ def test_a_vector_that_is_to_stay_whole_is_sent_in_the_chunks_of_the_question(ch
     ("cluster", "why"),
     [
         ("dgx-h100:reduces=true", "adds or copies on the way"),
-        ("dgx-h100:hosts=16", "16,256 messages"),
+        ("full-mesh:gpus=211", "44,310 messages"),
     ],
 )
 def test_what_it_refuses(cluster, why):
