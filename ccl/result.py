@@ -155,6 +155,7 @@ class Stop(StrEnum):
     SEARCHED = "no plan that the model has is shorter"
     EFFORT = "search budget used up"
     PASSES = "all requested passes are done"
+    FEWER = "it has fewer sends than the fastest plan of the same solve"
     CONSTRUCTED = "the plan is constructed, nothing is searched"
     READ = "the plan was read from a file, nothing is searched"
 
@@ -208,6 +209,9 @@ class Result:
         Which method found the plan, where the formulation tries several; else empty.
     closed_form
         The published formula of the plan and what becomes of it here, where there is one.
+    simpler
+        Verified plans with fewer sends that the same solve has found, the fewest first; they take
+        longer and carry none themselves.
     """
 
     problem: Problem
@@ -222,6 +226,7 @@ class Result:
     size: ModelSize | None = field(default=None)
     found_by: str = ""
     closed_form: ClosedForm | None = None
+    simpler: tuple[Result, ...] = field(default=(), compare=False, repr=False)
 
     _repr_mimebundle_ = mime_bundle
 
@@ -229,6 +234,17 @@ class Result:
     def makespan(self) -> float:
         """µs until the last byte is where it is needed, in the replay."""
         return self.timeline.makespan
+
+    @cached_property
+    def sends(self) -> int:
+        """How often a device that stores sends something; what switches pass on is not counted."""
+        stores = {each.name for each in self.problem.topology.devices if each.stores}
+        return self.timeline.count_leaving(stores)
+
+    @property
+    def front(self) -> tuple[Result, ...]:
+        """The plans to choose from, the fewest sends first: each is shorter than those before."""
+        return (*self.simpler, self)
 
     @cached_property
     def bound(self) -> Bound:

@@ -6,7 +6,7 @@ is made only where somebody looks at it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import chain, starmap
@@ -107,6 +107,14 @@ class Timeline:
         for each in self.transfers if transfers is None else transfers:
             found.setdefault(self.place(each.src, each.dst), []).append(each)
         return found
+
+    def count_leaving(self, devices: Container[str]) -> int:
+        """Return how many transfers leave some devices, those of all images."""
+        moved = self.transfers
+        if not isinstance(moved, Transfers):
+            return self.images * sum(each.src in devices for each in moved)
+        leaves = np.array([src in devices for src, _ in moved.ends], dtype=np.int64)
+        return self.images * int(leaves[moved.link].sum())
 
     @cached_property
     def link_busy(self) -> dict[Ends, float]:

@@ -161,6 +161,24 @@ def pareto(results: Iterable[Result]) -> tuple[Result, ...]:
     return tuple(front)
 
 
+def front_rows(result: Result) -> list[dict[str, Any]]:
+    """Return a row for each plan of `Result.front`, for a table or a data frame.
+
+    ``pieces`` per shard, as sent or replayed; ``sends``; ``makespan_us``; by which share it is
+    ``longer`` than the best; and what it was ``found_by``.
+    """
+    return [
+        {
+            "pieces": chunks_per_shard(each) * each.timeline.chunks,
+            "sends": each.sends,
+            "makespan_us": each.makespan,
+            "longer": max(0.0, each.makespan / result.makespan - 1.0),
+            "found_by": each.found_by or each.formulation,
+        }
+        for each in result.front
+    ]
+
+
 def chunks_per_shard(result: Result) -> int:
     """Return into how many chunks a shard is cut: those that have the same ends."""
     return _alike(result.problem.collective)

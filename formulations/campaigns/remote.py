@@ -203,7 +203,8 @@ class RemoteJob(Job):
         better = None if event["result"] is None else topoloom.result_from_json(event["result"])
         if better is not None and self._worse(better):
             better = None
-        self.best = better or self.best
+        if better is not None:
+            self.best = self.with_simpler(better)
         incumbent = event["incumbent"] if self.best is None else self.best.makespan
         self._said, self._clock = event["message"], self._before + event["seconds"]
         return Progress(self._clock, incumbent, event["bound"], self._said, better)
@@ -213,7 +214,7 @@ class RemoteJob(Job):
         if self.best is not None and self._worse(final):
             log = (*final.log, "a worker that is gone had found this plan, which is better")
             final = replace(self.best, stop=final.stop, log=log)
-        self._final = self.best = final
+        self._final = self.best = self.with_simpler(final)
 
     def _worse(self, result: Result) -> bool:
         return self.best is not None and result.makespan > self.best.makespan * (1 + EQUAL)

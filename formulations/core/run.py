@@ -22,6 +22,7 @@ from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.result import ClosedForm, ModelSize, Plan, Result, Status, Stop, conclude, true_bounds
 from ccl.simulate import simulate
+from formulations.core.front import Front
 from formulations.core.preparing import clock
 
 if TYPE_CHECKING:
@@ -103,6 +104,8 @@ class Run:
         What is being tried, where a formulation tries several.
     best
         The best result so far.
+    front
+        The verified plans so far that no other beats with as few sends; copies of a run share it.
     log
         Sentences for the result.
     size
@@ -136,6 +139,7 @@ class Run:
     doubts: bool = False
     method: str = ""
     best: Result | None = None
+    front: Front = field(default_factory=Front)
     log: list[str] = field(default_factory=list)
     size: ModelSize | None = None
     closed_form: ClosedForm | None = None
@@ -249,11 +253,15 @@ class Run:
             options=self.options,
             found_by=by,
             solve_time=self.seconds,
+            simpler=(),
         )
+        for each in found.simpler:
+            self.front.add(each)
         return self._kept(result, "a better schedule")
 
     def _kept(self, result: Result, message: str) -> bool:
         """Keep and report a result if it is the best; return whether the best is good enough."""
+        self.front.add(result)
         if self.best is None or self._cost(result) < self._cost(self.best) * (1 - 1e-9):
             self.best = result
             self.report(message, result)
@@ -344,15 +352,24 @@ class Run:
             stop = Stop.EFFORT  # a limit of the formulation's own
         if stop is Stop.TIME_LIMIT and self.gap is not None and self._gap(best) <= self.gap:
             stop = self._near(best)
-        # The plan has been verified and replayed when it was offered.
-        return replace(
-            best,
-            bounds=true_bounds(best.problem, best.plan, self.bounds, makespan=best.makespan),
-            stop=stop,
-            solve_time=self.seconds,
-            log=tuple(self.log),
-            size=self.size,
-        ).stopped()
+        best = replace(
+            best, stop=stop, solve_time=self.seconds, log=tuple(self.log), size=self.size
+        )
+        return replace(self._proved(best), simpler=self._simpler(best))
+
+    def _simpler(self, best: Result) -> tuple[Result, ...]:
+        """Return the plans with fewer sends, where it is this run that is waited for."""
+        if self.method or self.merit is not None:
+            return ()
+        return tuple(
+            self._proved(replace(each, formulation=self.formulation, options=self.options))
+            for each in self.front.simpler(best)
+        )
+
+    def _proved(self, found: Result) -> Result:
+        """Return a result, verified and replayed when it was offered, with all that is proved."""
+        bounds = true_bounds(found.problem, found.plan, self.bounds, makespan=found.makespan)
+        return replace(found, bounds=bounds).stopped()
 
     def end(self, stop: Stop) -> Result:
         """Return the best result: as one that is enough, or with the reason why it stopped.

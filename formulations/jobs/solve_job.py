@@ -36,6 +36,7 @@ from ccl.problem import Problem
 from ccl.result import Result, Stop
 from ccl.serialization.topoloom import plan_to_json, problem_to_json
 from ccl.topology import no_collection
+from formulations.core.front import Front
 from formulations.core.run import Progress, Run
 from formulations.jobs.child import Child, Watch, checked, error_in, patience
 
@@ -58,14 +59,18 @@ class Sender:
 
     def text(self, result: Result) -> str:
         """Return a result as text, for a `Receiver` that had all before it."""
-        values: dict[str, Any] = {name: getattr(result, name) for name in _NAMES}
-        values["problem"] = self._problem(result.problem)
+        values = self._values(result)
+        values["simpler"] = [self._values(each) for each in result.simpler]
         for name in _LARGE:
             if self._last is not None and getattr(self._last, name) is values[name]:
                 del values[name]
         self._last = result
         with no_collection():
             return base64.b64encode(pickle.dumps(values, pickle.HIGHEST_PROTOCOL)).decode("ascii")
+
+    def _values(self, result: Result) -> dict[str, Any]:
+        values = {name: getattr(result, name) for name in _NAMES}
+        return values | {"problem": self._problem(result.problem)}
 
     def _problem(self, problem: Problem) -> int | Problem:
         """Return into how many chunks the problem is cut, or a problem that is another."""
@@ -90,13 +95,20 @@ class Receiver:
         """Return the result that a `Sender` has written."""
         with no_collection():
             values = pickle.loads(base64.b64decode(text))
-        if isinstance(values["problem"], int):
-            values["problem"] = self._requested.cut_into(values["problem"])
+        simpler = [Result(**self._whole(each)) for each in values["simpler"]]
+        values = self._whole(values) | {"simpler": tuple(simpler)}
         if self._last is None:
             self._last = Result(**values)
         else:
             self._last = replace(self._last, **values)
         return self._last
+
+    def _whole(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields of a result with its problem, where they say how it is cut."""
+        problem = values["problem"]
+        if isinstance(problem, int):
+            problem = self._requested.cut_into(problem)
+        return values | {"problem": problem}
 
 
 PROCESS = "the solver's process"
@@ -110,6 +122,12 @@ class Job(ABC):
         """The best result so far, preserved when the job is cancelled."""
         self._final: Result | None = None
         self._error: CclError | None = None
+        self._front = Front()
+
+    def with_simpler(self, better: Result) -> Result:
+        """Return a better plan with those before it that have fewer sends."""
+        self._front.add(better)
+        return replace(better, simpler=self._front.simpler(better))
 
     @abstractmethod
     def __iter__(self) -> Iterator[Progress]:
@@ -223,7 +241,7 @@ class SolveJob(Job):
         if event["event"] == "progress":
             result = None if event["result"] is None else self._results.result(event["result"])
             if result is not None:
-                self.best = result
+                self.best = self.with_simpler(result)
             return progress_in(event, result)
         if event["event"] == "result":
             self.best = self._final = self._results.result(event["result"])

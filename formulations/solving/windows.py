@@ -25,6 +25,7 @@ from ccl.simulate.transmissions import plan_sends
 from ccl.topology import Topology, binding_limits
 from ccl.verify import verify
 from formulations.bounds import initial_bounds
+from formulations.core.front import Front
 from formulations.core.registry import Formulation
 
 if TYPE_CHECKING:
@@ -110,6 +111,7 @@ def without_windows(
             time_limit=None if left is None else run.seconds + left,
             progress=partial(_heard, run),
             best=None,
+            front=Front(),
             log=[],
         )
         try:
