@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ccl.options import OptionField, option_fields
-    from formulations.analyses.chunk_counts import front_rows, pareto, sweep_counts
+    from formulations.analyses.chunk_counts import pareto, sends_front, sweep_counts
     from formulations.analyses.comparison import compare, start_comparison
     from formulations.analyses.expansion.front import cost_front
     from formulations.analyses.expansion.upgrade import cheapest_upgrade
@@ -62,7 +62,6 @@ __all__ = [
     "explain",
     "failures",
     "formulation",
-    "front_rows",
     "leave",
     "lower_bounds",
     "measure",
@@ -74,6 +73,7 @@ __all__ = [
     "prioritised",
     "quick_bounds",
     "rate_curve",
+    "sends_front",
     "sensitivity",
     "solve",
     "start",
@@ -88,7 +88,7 @@ _LATER = {
     name: module
     for module, names in {
         "ccl.options": "OptionField option_fields",
-        "formulations.analyses.chunk_counts": "front_rows pareto sweep_counts",
+        "formulations.analyses.chunk_counts": "sends_front pareto sweep_counts",
         "formulations.analyses.comparison": "compare start_comparison",
         "formulations.analyses.expansion.front": "cost_front",
         "formulations.analyses.expansion.upgrade": "cheapest_upgrade",

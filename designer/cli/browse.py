@@ -146,20 +146,21 @@ def opened(given: str | None) -> Catalog:
 
 @dataclass(frozen=True)
 class Store:
-    """A catalog beside a solve, or none."""
+    """A catalog beside a solve, or none; where plans are to be solved `fresh`, none is found."""
 
     catalog: Catalog | None
+    fresh: bool = False
 
     @classmethod
-    def of(cls, given: str | None) -> Store:
+    def of(cls, given: str | None, *, fresh: bool = False) -> Store:
         """Return that of ``--catalog``; errors as `opened`."""
-        return cls(None if given is None else opened(given))
+        return cls(None if given is None else opened(given), fresh)
 
     def find(
         self, problem: Problem, request: Mapping[str, Any], *, time_limit: float | None
     ) -> Result | None:
         """Return a plan to which solving as `asked` could not add, or None."""
-        if self.catalog is None:
+        if self.catalog is None or self.fresh:
             return None
         return self.catalog.find(
             problem,

@@ -1,6 +1,7 @@
 """``topoloom solve``: one solve in a child process, watched, and its best plan kept.
 
 ``--chunks 1,2,4,8``: several numbers of chunks per shard, and which of them are worth it.
+``--front`` and ``--at-most-sends``: plans with fewer sends that the same solve has found.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from ccl.serialization.conditions import document, write_document
 from designer.cli import conditions
 from designer.cli import request as cli
 from designer.cli.browse import Store
-from formulations import Formulation, OptionField, pareto
+from formulations import Formulation, OptionField, pareto, sends_front
 from formulations.analyses.chunk_counts import chunks_per_shard, common_bound, common_gap, tried
 
 if TYPE_CHECKING:
@@ -148,6 +149,8 @@ def solve(  # noqa: PLR0913  one for each flag
     solver: str = "HIGHS",
     memory: str | None = None,
     catalog: str | None = None,
+    front: bool = False,
+    at_most_sends: int | None = None,
     out: Path | None = None,
     as_json: bool = False,
     **options: Any,
@@ -175,34 +178,35 @@ def solve(  # noqa: PLR0913  one for each flag
     catalog : FILE
         Answer from this catalog what solving again could not better, and keep what is
         solved; 'usual' is your own. By default nothing is looked up or kept.
+    front
+        Show the plans with fewer sends that were found, which take longer.
+    at_most_sends : N
+        Answer with the fastest plan that was found with so few sends.
     out : FILE
         Keep the result as a document.
     """
-    _check(time_limit, gap, out=out)
+    _check(time_limit, gap, at_most_sends, out=out)
     opened = cli.open_document(cluster)
     options = _set(formulation, options, opened)
     given = conditions.Given(collective, size, root, window=window, tenants=tenants)
     problems = {n or 0: given.problem(opened, chunks=n) for n in _counts(chunks, opened, options)}
     formulation, options = conditions.ordering(next(iter(problems.values())), formulation, options)
-    begin = partial(
-        formulations.start,
-        formulation=formulation,
-        options=options,
-        gap=gap,
-        solver=solver,
-        memory=cli.memory_in(memory),
-    )
-    store = Store.of(catalog)
+    begin = partial(formulations.start, formulation=formulation, options=options)
+    begin = partial(begin, gap=gap, solver=solver, memory=cli.memory_in(memory))
+    store = Store.of(catalog, fresh=front or at_most_sends is not None)
     results, interrupted = _each(problems, begin, time_limit=time_limit, gap=gap, store=store)
-    result = pareto(results)[-1]
+    result = _fastest(results, at_most_sends)
     if out is not None:
         write_document(out, document(result, positions=opened.positions))
-    _tell(results, several=len(problems) > 1, as_json=as_json)
+    _tell(results, result, several=len(problems) > 1, front=front, as_json=as_json)
     _end(out, interrupted=interrupted)
 
 
-def _check(time_limit: float | None, gap: float | None, *, out: Path | None) -> None:
+def _check(
+    time_limit: float | None, gap: float | None, at_most_sends: int | None, *, out: Path | None
+) -> None:
     cli.positive("--time-limit", time_limit, unit="s")
+    cli.positive("--at-most-sends", at_most_sends, unit="")
     cli.positive("--gap", gap, unit="", zero=True)
     cli.writable(out)
 
@@ -231,15 +235,72 @@ def _counts(
     return read_counts(given)
 
 
-def _tell(results: tuple[Result, ...], *, several: bool, as_json: bool) -> None:
-    """Print the best result; if it is of several numbers of chunks, what the others came to."""
-    result = pareto(results)[-1]
+def _fastest(results: Sequence[Result], sends: int | None) -> Result:
+    """Return the fastest plan, or the fastest with at most so many sends.
+
+    Raises
+    ------
+    SolveError
+        If none has so few.
+    """
+    if sends is None:
+        return pareto(results)[-1]
+    every = [each for result in results for each in result.front]
+    few = [each for each in every if each.sends <= sends]
+    if not few:
+        least = text.count(min(each.sends for each in every), "send")
+        raise SolveError(
+            f"no plan with at most {text.count(sends, 'send')} was found; the fewest is {least}"
+        )
+    return min(few, key=lambda each: each.makespan)
+
+
+def _tell(
+    results: tuple[Result, ...], result: Result, *, several: bool, front: bool, as_json: bool
+) -> None:
+    """Print the result; if it is of several numbers of chunks, what the others came to."""
+    best = pareto(results)[-1]
     if as_json:
-        cli.print_json({**answer(result), **({"front": front_rows(results)} if several else {})})
+        more = {"front": front_rows(results)} if several else {}
+        more |= {"sends_front": sends_front(best)} if front else {}
+        cli.print_json(answer(result) | more)
         return
     if several:
         print_front(results)
+    if front:
+        print_sends(best)
     _print(result)
+
+
+def print_sends(best: Result) -> None:
+    """Print makespan against sends."""
+    cli.print_table(
+        ("pieces per shard", "sends", "makespan", "longer than the best", "found by"),
+        (
+            (
+                f"{row['pieces']:,}",
+                f"{row['sends']:,}",
+                _micro(row["makespan_us"]),
+                f"+{text.share(row['longer'])}" if row["longer"] else text.NONE,
+                row["found_by"],
+            )
+            for row in sends_front(best)
+        ),
+        right=(0, 1, 2, 3),
+    )
+    typer.echo()
+
+
+def _fewer(result: Result) -> str:
+    """Say what the next plan with fewer sends takes."""
+    if not result.simpler:
+        return ""
+    row = sends_front(result)[-2]
+    longer = text.share(row["longer"])
+    return (
+        f"{row['pieces']:,} per shard: {_micro(row['makespan_us'])} (+{longer}), "
+        f"{row['sends']:,} sends, not {result.sends:,}; see --front"
+    )
 
 
 def _end(out: Path | None, *, interrupted: bool) -> None:
@@ -304,6 +365,7 @@ def answer(result: Result) -> dict[str, Any]:
         "steady_us": result.steady_makespan,
         "steady_gap": result.steady_gap,
         "solve_s": result.solve_time,
+        "sends": result.sends,
         "epochs": result.epochs,
         "variables": None if size is None else size.variables,
         "constraints": None if size is None else size.constraints,
@@ -424,6 +486,7 @@ def _print(result: Result) -> None:
             ("gap", text.share(result.gap)),
             *cli.whole_chunk_rows(result),
             ("chunks per shard", f"{chunks_per_shard(result)}" if _in_chunks(result) else ""),
+            ("fewer pieces", _fewer(result)),
             ("steady state", _steady(result)),
             ("found by", f"{result.found_by or result.formulation} ({found_with(result)})"),
             ("proved by", result.bound.reference),

@@ -161,7 +161,7 @@ def pareto(results: Iterable[Result]) -> tuple[Result, ...]:
     return tuple(front)
 
 
-def front_rows(result: Result) -> list[dict[str, Any]]:
+def sends_front(result: Result) -> list[dict[str, Any]]:
     """Return a row for each plan of `Result.front`, for a table or a data frame.
 
     ``pieces`` per shard, as sent or replayed; ``sends``; ``makespan_us``; by which share it is

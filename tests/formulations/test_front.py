@@ -18,7 +18,7 @@ from ccl.problem import Problem
 from ccl.result import Result, Stop
 from ccl.serialization.topoloom import result_from_json, result_to_json
 from ccl.timeline import Timeline, Transfer
-from formulations import front_rows
+from formulations import sends_front
 from formulations.bounds import initial_bounds
 from formulations.core import front
 from formulations.core.front import MOST_POINTS, Front
@@ -198,7 +198,7 @@ def test_a_document_holds_the_plan_alone():
 
 
 def test_each_row_says_pieces_sends_and_how_much_longer():
-    rows = front_rows(offered(1, 4))
+    rows = sends_front(offered(1, 4))
 
     assert [(row["pieces"], row["sends"], row["found_by"]) for row in rows] == [
         (1, 2, "by-hand"),
