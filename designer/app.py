@@ -40,7 +40,7 @@ from designer.views.draw import (
     table,
 )
 from designer.views.draw.files import drawing_of
-from designer.views.solve import about, live_card, overlays, plan_card, results, solve_card
+from designer.views.solve import about, front, live_card, overlays, plan_card, results, solve_card
 from designer.views.whatif import form
 from designer.views.whatif.running import Studies
 from formulations import start, start_comparison
@@ -166,6 +166,7 @@ def _wire(
         edits,
         exporting,
         clusters,
+        front,
         inspector,
         live_card,
         overlays,

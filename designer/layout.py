@@ -14,6 +14,7 @@ from designer.views.draw.edits import palette
 from designer.views.draw.table import Sorting
 from designer.views.solve import live_card, overlays, results, solve_card
 from designer.views.solve.forms import header
+from designer.views.solve.front import front_card
 from designer.views.solve.plan_card import plan_card
 from designer.views.whatif import page as whatif
 from widgets import TopologyCanvas
@@ -182,6 +183,7 @@ def _schedule() -> html.Section:
         html.Div(id=ids.FAULT, role="alert"),
         html.Div(plan_card(), id=ids.PLAN_BOX),
         html.Div(solve_card.solve_card(), id=ids.SOLVE_BOX, hidden=True),
+        front_card(),
         html.Div(id=ids.SCHEDULE),
         id="schedule-section",
         tabIndex=-1,

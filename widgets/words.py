@@ -9,9 +9,10 @@ A cut in words, by whole hosts where it is made of them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ccl import text
 from ccl.bound import Bound, Cut, Path, across
@@ -43,6 +44,14 @@ _STYLE = (
 _CELL = "padding:4px 14px 4px 0;text-align:left;vertical-align:top;white-space:nowrap"
 _WHY = "padding:0 14px 6px 14px;text-align:left;white-space:normal;opacity:.72"
 _RULE = "border-top:1px solid rgba(119,135,154,.35)"
+
+
+def point_words(row: Mapping[str, Any]) -> str:
+    """Say what a row of `formulations.sends_front` comes to, the pieces left out."""
+    longer = text.share(row["longer"])
+    than = f"{longer} longer than the fastest" if row["longer"] else "the fastest"
+    sends, makespan = text.count(row["sends"], "send"), text.duration(row["makespan_us"])
+    return f"{sends}, {makespan}, {than}; found by {row['found_by']}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@
   let unfolded = ""; // the row of the comparison whose details are shown
   let held = ""; // the button of a row that has the focus
   let named = ""; // the name that the page shows
+  let offered = { kept: null, plans: [] }; // plans of the last solve, the best at the end
   let acts = 0; // buttons of the sketch that were pressed
   const ours = new Set(); // names that the page has put there and nobody has typed
   const page = `${Date.now().toString(36)}${Math.random().toString(36).slice(2)}`;
@@ -233,6 +234,25 @@
           Boolean(job),
           !job && !found,
           card,
+        ];
+      },
+
+      /** Let the slider stand on the plan of the page, or take for that the plan it is moved to. */
+      front(value, kept, result, job) {
+        if (kept !== offered.kept) {
+          // They come with the result of their solve, which is the last of them.
+          offered = { kept, plans: kept ? [...kept.plans, result] : [] };
+        }
+        const { plans } = offered;
+        let place = plans.indexOf(result);
+        if (place < 0) return [true, no(), no(), no(), no(), no()];
+        const moved = window.dash_clientside.callback_context.triggered_id === "front-slide";
+        if (moved) place = value;
+        const plan = plans[place];
+        if (plan !== result) window.dash_clientside.set_props("result", { data: plan });
+        return [
+          Boolean(job), plans.length - 1, kept.marks, place, kept.words[place],
+          plan === result ? no() : plan,
         ];
       },
 

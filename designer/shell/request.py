@@ -181,6 +181,7 @@ PARTS: dict[str, tuple[str, str]] = {
     "result": (ids.RESULT, "data"),
     "summary": (ids.SUMMARY, "data"),
     "load": (ids.LOAD_DATA, "data"),
+    "front": (ids.FRONT, "data"),
     "course": (ids.GAP_PLOT, "course"),
     "job": (ids.JOB, "data"),
     "options": (ids.OPTIONS, "data"),

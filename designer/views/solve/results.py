@@ -169,7 +169,8 @@ def _verdict(summary: Mapping[str, Any]) -> html.Div | None:
         more = "A plan that cuts them may be faster."
         return ui.banner("check", "good", f"{text.sentence(f'{told}: {stop}')} {more}")
     near = f" and {told}" if told.startswith("within") else ""
-    more = f"Verified{near}. A faster schedule may exist."
+    faster = "" if stop == Stop.FEWER else " A faster schedule may exist."
+    more = f"Verified{near}.{faster}"
     return ui.banner("info", "plain", f"{text.sentence(stop)} {more}")
 
 

@@ -17,6 +17,7 @@ from designer.shell import request as commands
 from designer.shell.request import Json, callback, plan, problem_of, read_request
 from designer.views.solve import assess
 from designer.views.solve.assess import fault
+from designer.views.solve.front import front_of
 from widgets import GapChart
 from widgets.view_model.gap import course
 
@@ -173,7 +174,7 @@ def _watch(app: Dash, jobs: Jobs) -> None:
         output={
             "progress": Output(ids.PROGRESS, "children"),
             "fault": Output(ids.FAULT, "children"),
-            **commands.changes("job", "notes"),
+            **commands.changes("job", "notes", "front"),
             **plan(),
         },
         inputs={"beat": Input(ids.BEAT, "data")},
@@ -203,5 +204,6 @@ def _watch(app: Dash, jobs: Jobs) -> None:
             "summary": answer.summary or no_update,
             "load": answer.load or no_update,
             "result": answer.document or no_update,
+            "front": front_of(state.best) if state.best and answer.document else no_update,
             "notes": ui.note(answer.remark, "plain") if answer.remark else no_update,
         }
