@@ -9,8 +9,23 @@ from ccl.problem import Problem
 from ccl.result import Status, Stop
 from formulations import available, formulation, option_fields
 from gallery import open_cluster
+from tests.formulations.test_front import offered
 from widgets import SolvePanel
+from widgets.notebook import solve_panel
 from widgets.notebook.solve_panel import option_row
+
+
+class Solved:
+    """A solve that has ended."""
+
+    def __init__(self, result):
+        self.found = result
+
+    def __iter__(self):
+        return iter(())
+
+    def result(self):
+        return self.found
 
 
 def run(panel):
@@ -22,6 +37,37 @@ def run(panel):
         await task
 
     asyncio.run(pressed())
+
+
+def test_a_plan_with_fewer_sends_is_chosen_and_shown(monkeypatch):
+    """A broadcast in k pieces takes (k + 1) / k * 20 µs over two links."""
+    result = offered(1, 2, 8)
+    panel = SolvePanel(result.problem)
+    monkeypatch.setattr(solve_panel, "start", lambda *_args, **_options: Solved(result))
+    run(panel)
+
+    assert panel.front.layout.display is None
+    assert [words.partition(":")[0] for words, _ in panel.front.options] == [
+        "1 piece per shard",
+        "2 pieces per shard",
+        "8 pieces per shard",
+    ]
+    assert panel.result is result
+    panel.front.value = 1
+    assert panel.result is result.simpler[1]
+    assert panel.canvas.scene["makespan"] == pytest.approx(30.0)
+    assert ">30 µs, " in panel.message.value
+    panel.front.value = 2
+    assert panel.result is result
+
+
+def test_one_plan_is_no_choice(monkeypatch):
+    result = offered(8)
+    panel = SolvePanel(result.problem)
+    monkeypatch.setattr(solve_panel, "start", lambda *_args, **_options: Solved(result))
+    run(panel)
+
+    assert panel.front.layout.display == "none"
 
 
 def test_solving_shows_the_plan_and_says_how_good_it_is():

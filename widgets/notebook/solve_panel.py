@@ -20,6 +20,7 @@ from ccl.problem import Problem
 from ccl.result import Result
 from ccl.serialization.quantity import format_size, parse_size
 from ccl.serialization.text import decode_json
+from ccl.text import count
 from ccl.topology import Topology
 from formulations import (
     DEFAULT,
@@ -29,6 +30,7 @@ from formulations import (
     available,
     formulation,
     option_fields,
+    sends_front,
     start,
 )
 from widgets.notebook.canvas import TopologyWidget
@@ -36,6 +38,7 @@ from widgets.notebook.link_load import GapPlot
 from widgets.notebook.still import Still
 from widgets.pages.saving import Content
 from widgets.view_model.scene import cuts, take
+from widgets.words import point_words
 
 _WIDE = {"description_width": "130px"}
 
@@ -98,12 +101,15 @@ class SolvePanel(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no typ
         self.gap_plot = GapPlot()
         """How close the last solve has come over time."""
         self.gap_plot.layout.display = "none"
+        self.front = ipywidgets.Dropdown(description="Fewer sends", style=_WIDE)
+        """The plans of the last solve, the fewest sends first; hidden where there is one."""
+        self._make_front()
         for row in (self.collective, self.size, self.chunks, self.time_limit, self.formulation):
             row.style = _WIDE
         self.formulation.observe(self._formulation_changed, "value")
         self._formulation_changed()
         self._fill_in(self._given)
-        super().__init__([self.canvas, self._form(), self.message, self.gap_plot])
+        super().__init__([self.canvas, self._form(), self.message, self.front, self.gap_plot])
 
     def _fill_in(self, problem: Problem | None) -> None:
         """Set the rows of the form, or offer the collective itself where they cannot say it."""
@@ -143,6 +149,11 @@ class SolvePanel(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no typ
     def _formulation_changed(self, *_: Any) -> None:
         rows = option_fields(formulation(self.formulation.value).options)
         self.options.children = tuple(option_row(row) for row in rows)
+
+    def _make_front(self) -> None:
+        self.front.layout.width, self.front.layout.display = "auto", "none"
+        self._plans: tuple[Result, ...] = ()
+        self.front.observe(self._plan_chosen, "value")
 
     @property
     def problem(self) -> Problem:
@@ -185,6 +196,7 @@ class SolvePanel(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no typ
         self._busy(True)
         self.result, self._solves, self._found = None, self._solves + 1, 0
         self.gap_plot.clear()
+        self.front.layout.display = "none"
         self._task = asyncio.ensure_future(self._follow(self._job))
         return self._task
 
@@ -224,6 +236,29 @@ class SolvePanel(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no typ
         if self.result is None or result.plan != self.result.plan:
             self._show(result)
         self.result, self.canvas.cuts = result, cuts(result.bounds)[:1]
+        self._offer(result)
+        self._describe(result)
+
+    def _offer(self, result: Result) -> None:
+        """Let one choose among the plans of a solve, the best first chosen."""
+        self._plans = ()  # setting the rows chooses the first of them
+        rows = enumerate(sends_front(result))
+        self.front.options = [
+            (f"{count(row['pieces'], 'piece')} per shard: {point_words(row)}", place)
+            for place, row in rows
+        ]
+        self.front.value = len(result.simpler)
+        self._plans = result.front
+        self.front.layout.display = None if result.simpler else "none"
+
+    def _plan_chosen(self, change: Mapping[str, Any]) -> None:
+        if self._plans:
+            chosen = self._plans[change["new"]]
+            self._show(chosen)
+            self._describe(chosen)
+
+    def _describe(self, result: Result) -> None:
+        """Say how good a plan is."""
         steady = ""
         if result.steady_makespan is not None:
             steady = f"{result.steady_makespan:.6g} µs in the steady state; "
