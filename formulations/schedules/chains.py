@@ -89,16 +89,19 @@ def refuses(problem: Problem) -> str | None:
         if (each.reduces or each.copies) and not each.stores:
             return f"{each.name} adds or copies on the way, and here that is for GPUs"
     ranks = len(problem.topology.ranks)
-    messages = ranks * sum(side - 1 for side in _least_sides(ranks)) * (_fixed(problem) or 1)
+    messages = _least_messages(ranks) * (_fixed(problem) or 1)
     if messages > LARGE:
         return f"{ranks} GPUs would send {messages:,} messages, and {LARGE:,} are the most"
     return None
 
 
-def _least_sides(ranks: int) -> list[int]:
-    """Return the sides of the grid of most dimensions that a word may have, whose sum is least."""
+def _least_messages(ranks: int) -> int:
+    """Return the fewest messages of exchanges, of thousands of ranks as if all sides were equal."""
+    alike = ranks * MOST_STAGES * (ranks ** (1 / MOST_STAGES) - 1)
+    if alike > LARGE:
+        return int(alike)
     every = (sides for many in range(1, MOST_STAGES + 1) for sides in _products(ranks, many))
-    return list(min(every, key=sum, default=()))
+    return ranks * min((sum(sides) - len(sides) for sides in every), default=0)
 
 
 def _fixed(problem: Problem) -> int | None:
@@ -303,6 +306,8 @@ def run(run: Run, options: NoOptions) -> Result:
     """Try all words, the best in other orders, and then in more pieces."""
     search = Search(run)
     search.all()
+    if not search.leading:  # the time is too short for so many messages
+        return run.finish(Stop.TIME_LIMIT)
     run.note(str(search.leading[0][-1]))
     if run.enough:
         return run.finish(run.reached)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from ccl.collective import make_collective
+from ccl.errors import LimitReached
 from ccl.problem import Problem
 from formulations import solve
 from formulations.core.registry import formulation
@@ -51,6 +52,12 @@ def test_hundreds_of_gpus_exchange_along_the_dimensions_of_their_torus():
 
     assert result.bound.makespan == pytest.approx(9 * 0.7)
     assert result.makespan < 1.04 * 9 * 0.7
+
+
+def test_too_little_time_for_hundreds_of_gpus_is_said():
+    """Of 216 GPUs an exchange is 216 x 15 messages, and seconds are foreseen for them."""
+    with pytest.raises(LimitReached, match="chains found no schedule within"):
+        solve(asked("torus:shape=6x6x6", 1e3), "chains", time_limit=0.2)
 
 
 def test_stages_of_many_gpus_take_the_paths_along_their_rows():
@@ -135,6 +142,7 @@ def test_a_vector_that_is_to_stay_whole_is_sent_in_the_chunks_of_the_question(ch
     [
         ("dgx-h100:reduces=true", "adds or copies on the way"),
         ("full-mesh:gpus=211", "44,310 messages"),
+        ("dgx-h100:hosts=512", "114,688 messages"),
     ],
 )
 def test_what_it_refuses(cluster, why):
