@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from formulations.campaigns.sweeps.running import sweep
     from formulations.core.preparing import prepare_searches
     from formulations.core.registry import Formulation, Speed, available, formulation
-    from formulations.core.run import Progress, prioritised
+    from formulations.core.run import Progress
+    from formulations.core.weighted_objectives import prioritised
     from formulations.engines.taccl.sketching import default_sketch
     from formulations.jobs.child import (
         Child,
@@ -100,7 +101,8 @@ _LATER = {
         "formulations.campaigns.sweeps.running": "sweep",
         "formulations.core.preparing": "prepare_searches",
         "formulations.core.registry": "Formulation Speed available formulation",
-        "formulations.core.run": "Progress prioritised",
+        "formulations.core.run": "Progress",
+        "formulations.core.weighted_objectives": "prioritised",
         "formulations.engines.taccl.sketching": "default_sketch",
         "formulations.jobs.child": "Child ResourceLimits begun_ahead end_tree leave "
         "memory_each until_abandoned",

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -44,17 +45,8 @@ def tune(
 
     Parameters
     ----------
-    sizes : BYTES,BYTES[,...]
-        Whole buffers from the first to the last of which the answer goes; by default 1KB
-        to 1GB.
-    solve : NAME[,NAME...]
-        First solve with these formulations at a few sizes, and keep what is found.
-    time_limit : S
-        Seconds for each solve.
     csv : FILE
         Write a line for each range.
-    catalog : FILE
-        Which catalog; by default, and as 'usual', your own.
     """
     cli.positive("--time-limit", time_limit, unit="s")
     cli.writable(csv)
@@ -100,17 +92,8 @@ def atlas(
     ----------
     collectives : KIND[,KIND...]
         The rows.
-    sizes : BYTES,BYTES[,...]
-        Whole buffers from the first to the last of which the answer goes; by default 1KB
-        to 1GB.
-    solve : NAME[,NAME...]
-        First solve with these formulations at a few sizes, and keep what is found.
-    time_limit : S
-        Seconds for each solve.
     svg : FILE
         Draw it into a file.
-    catalog : FILE
-        Which catalog; by default, and as 'usual', your own.
     """
     from formulations.campaigns.catalog import regimes  # noqa: PLC0415  it loads a database library
     from formulations.campaigns.catalog.tuning import ATLAS_SIZES  # noqa: PLC0415
@@ -201,6 +184,31 @@ def _print_table(table: TunerTable) -> None:
 FAULTY = 1
 """Exit code where a check finds something."""
 
+STORE = """
+catalog : FILE
+    Which catalog; by default, and as 'usual', your own.
+"""
+
+CHOICE = f"""{STORE}
+cluster : CLUSTER
+    Only of this cluster or one isomorphic to it.
+collective : KIND
+    Only of this collective.
+formulation : NAME
+    Only of this formulation.
+"""
+
+GRID = f"""{STORE}
+sizes : BYTES,BYTES[,...]
+    Whole buffers from the first to the last of which the answer goes; by default 1KB
+    to 1GB.
+solve : NAME[,NAME...]
+    First solve with these formulations at a few sizes, and keep what is found.
+time_limit : S
+    Seconds for each solve.
+"""
+"""What is said of parameters that several commands have."""
+
 
 def commands() -> typer.Typer:
     """Return ``list``, ``show``, ``tune`` and the others."""
@@ -209,8 +217,12 @@ def commands() -> typer.Typer:
         no_args_is_help=True,
         rich_markup_mode=None,
     )
-    for each in (list_, show, tune, atlas, forget, check, export, import_):
-        app.command(each.__name__.rstrip("_"))(cli.command(each))
+    every: tuple[tuple[Callable[..., None], str], ...] = (
+        *((list_, CHOICE), (show, STORE), (tune, GRID), (atlas, GRID)),
+        *((forget, CHOICE), (check, STORE), (export, CHOICE), (import_, STORE)),
+    )
+    for each, said in every:
+        app.command(each.__name__.rstrip("_"))(cli.command(each, said=said))
     return app
 
 
@@ -222,19 +234,7 @@ def list_(
     catalog: str | None = None,
     as_json: bool = False,
 ) -> None:
-    """List stored plans.
-
-    Parameters
-    ----------
-    cluster : CLUSTER
-        Only of this cluster or one isomorphic to it.
-    collective : KIND
-        Only of this collective.
-    formulation : NAME
-        Only of this formulation.
-    catalog : FILE
-        Which catalog; by default, and as 'usual', your own.
-    """
+    """List stored plans."""
     store = opened(catalog)
     found = _chosen(store, cluster, kind=collective, formulation=formulation)
     if as_json:
@@ -256,8 +256,6 @@ def show(
         Its number, as listed.
     out : FILE
         Write it as a document.
-    catalog : FILE
-        Which catalog; by default, and as 'usual', your own.
     """
     cli.writable(out)
     store = opened(catalog)
@@ -307,16 +305,8 @@ def forget(
     ----------
     plans
         Numbers, as listed.
-    cluster : CLUSTER
-        Only of this cluster or one isomorphic to it.
-    collective : KIND
-        Only of this collective.
-    formulation : NAME
-        Only of this formulation.
     everything : --all
         Every plan there is.
-    catalog : FILE
-        Which catalog; by default, and as 'usual', your own.
     """
     store = opened(catalog)
     some = any((cluster, collective, formulation))
@@ -331,13 +321,7 @@ def forget(
 
 
 def check(*, catalog: str | None = None) -> None:
-    """Check the file and verify every plan in it anew.
-
-    Parameters
-    ----------
-    catalog : FILE
-        Which catalog; by default, and as 'usual', your own.
-    """
+    """Check the file and verify every plan in it anew."""
     store = opened(catalog)
     faults = store.faults()
     for sentence in faults:
@@ -361,14 +345,6 @@ def export(
     ----------
     out : FILE
         JSON lines.
-    cluster : CLUSTER
-        Only of this cluster or one isomorphic to it.
-    collective : KIND
-        Only of this collective.
-    formulation : NAME
-        Only of this formulation.
-    catalog : FILE
-        Which catalog; by default, and as 'usual', your own.
     """
     from formulations.campaigns.catalog import write_lines  # noqa: PLC0415  it loads a database library
 
@@ -385,8 +361,6 @@ def import_(lines: Path, *, catalog: str | None = None) -> None:
     ----------
     lines : FILE
         JSON lines.
-    catalog : FILE
-        Which catalog; by default, and as 'usual', your own.
     """
     from formulations.campaigns.catalog import read_lines  # noqa: PLC0415  it loads a database library
 

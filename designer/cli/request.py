@@ -160,7 +160,7 @@ _SAID = re.compile(r"^(\w+)(?: : (--[\w-]+)? ?(.*))?\n((?:    .+\n)+)", re.MULTI
 
 
 def command(
-    function: Callable[..., None], flags: Sequence[inspect.Parameter] = ()
+    function: Callable[..., None], flags: Sequence[inspect.Parameter] = (), *, said: str = ""
 ) -> Callable[..., None]:
     """Return a function as a command, its arguments and options described by its docstring.
 
@@ -174,9 +174,11 @@ def command(
         What is called.
     flags
         What its ``**options`` stands for, with typer's own annotations.
+    said
+        Of parameters that the docstring leaves out, before those of `USUAL`.
     """
-    about, _, said = (inspect.getdoc(function) or "").partition("\n\nParameters\n----------\n")
-    told = {name: rest for name, *rest in _SAID.findall(f"{USUAL}{said}\n")}
+    about, _, own = (inspect.getdoc(function) or "").partition("\n\nParameters\n----------\n")
+    told = {name: rest for name, *rest in _SAID.findall(f"{USUAL}{said}{own}\n")}
     plain = inspect.signature(function, eval_str=True)
     taken = [
         each.replace(annotation=_described(each, told.get(each.name, ("", "", ""))))

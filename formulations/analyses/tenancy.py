@@ -16,7 +16,7 @@ from ccl.problem import Problem
 from ccl.result import Plan, Result
 from ccl.timeline import finish_times
 from formulations.core.registry import formulation
-from formulations.core.run import prioritised
+from formulations.core.weighted_objectives import prioritised
 from formulations.solving.api import measure
 
 ORDERING: tuple[tuple[str, Mapping[str, str]], ...] = (

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
-from ccl.result import Result, Stop
+from ccl.result import SAME, Result, Stop
 
 MOST_POINTS = 8
 """Plans of a front, the best included."""
@@ -39,8 +39,15 @@ class Front:
         self._points = _thinned(sorted([*rest, result], key=lambda each: each.sends), MOST_POINTS)
 
     def simpler(self, best: Result) -> tuple[Result, ...]:
-        """Return the plans with fewer sends than the best."""
-        fewer = [each for each in self._points if each.sends < best.sends]
+        """Return the plans with fewer sends than the best.
+
+        A best plan by another objective than the makespan may take longer than some; these are
+        not simpler but other answers.
+        """
+        least = best.makespan * (1 - SAME)
+        fewer = [
+            each for each in self._points if each.sends < best.sends and each.makespan >= least
+        ]
         points = _thinned(fewer, MOST_POINTS - 1)
         return tuple(replace(each, stop=Stop.FEWER) for each in points)
 

@@ -2,9 +2,6 @@
 
 A formulation offers every plan that it finds; an offer is verified and replayed, stored if it is
 better than the best so far, and reported. So a limit or a cancel never loses a plan.
-
-What is best is the makespan or, of plans with priorities, a weighted objective: µs of the replay,
-weighted as in TE-CCL (SIGCOMM 2024), section 5, on priorities across tenants.
 """
 
 from __future__ import annotations
@@ -27,7 +24,6 @@ from formulations.core.preparing import clock
 
 if TYPE_CHECKING:
     from formulations.solvers.cvxpy_highs import Backend
-from ccl.timeline import finish_times
 
 _log = logging.getLogger("topoloom")
 
@@ -405,34 +401,3 @@ class Run:
             size=self.size,
         )
         return replace(found, found_by=method, closed_form=self.closed_form)
-
-
-def prioritised(problem: Problem) -> bool:
-    """Return whether any two of its chunks have different priorities."""
-    return len({chunk.priority for chunk in problem.collective.chunks}) > 1
-
-
-def tenant_priorities(problem: Problem) -> dict[str, float]:
-    """Return the largest priority among the chunks of each tenant."""
-    weight: dict[str, float] = {}
-    for chunk in problem.collective.chunks:
-        weight[chunk.tenant] = max(chunk.priority, weight.get(chunk.tenant, 0.0))
-    return weight
-
-
-def weighted_finish(result: Result) -> float:
-    """Return the µs at which each tenant has all it wants, times its largest priority, added up."""
-    weight = tenant_priorities(result.problem)
-    finish = finish_times(result.problem, result.timeline)
-    return sum(weight[tenant] * time for tenant, time in finish.items())
-
-
-def weighted_arrivals(result: Result) -> float:
-    """Add up the µs of every arrival at a destination, times priority and share of the chunk."""
-    ranks, chunks = result.problem.topology.ranks, result.problem.collective.chunks
-    wanted = [{ranks[rank] for rank in chunk.destinations} for chunk in chunks]
-    return sum(
-        each.end * chunks[each.chunk].priority * each.nbytes / chunks[each.chunk].size
-        for each in result.timeline.transfers
-        if each.dst in wanted[each.chunk]
-    )

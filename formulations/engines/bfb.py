@@ -41,7 +41,7 @@ from ccl.result import ModelSize
 from ccl.topology import binding_limits
 from formulations.core.refusals import numbers
 from formulations.engines.epoch_grid.arcs import no_path
-from formulations.engines.epoch_grid.decompose import CLOSE, exact_parts, refined
+from formulations.engines.interval_overlay import CLOSE, exact_parts, refined
 from formulations.engines.list_scheduling.timed import Transfers
 from formulations.solvers import cp
 from formulations.solvers.cvxpy_highs import Backend

@@ -59,7 +59,8 @@ from ccl.verify import verify
 from formulations.bounds import quick_bounds
 from formulations.core.refusals import no_crumbs
 from formulations.core.registry import Formulation, ModelEstimate
-from formulations.core.run import Run, prioritised, weighted_arrivals
+from formulations.core.run import Run
+from formulations.core.weighted_objectives import prioritised, weighted_arrivals
 from formulations.engines.epoch_grid.arcs import link_arcs
 from formulations.engines.epoch_grid.decompose import Commodities, commodities
 from formulations.engines.epoch_grid.epochs import (

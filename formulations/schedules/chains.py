@@ -115,21 +115,21 @@ class Distances:
 
     Parameters
     ----------
-    topology
+    problem
         Where they are.
     """
 
-    def __init__(self, topology: Topology) -> None:
+    def __init__(self, problem: Problem) -> None:
         from scipy.sparse import csr_array  # noqa: PLC0415  menus need no graphs
-        from scipy.sparse.csgraph import connected_components, dijkstra  # noqa: PLC0415
+        from scipy.sparse.csgraph import connected_components  # noqa: PLC0415
 
-        index, links = topology.index, topology.links
-        ends = np.array([(index[each.src], index[each.dst]) for each in links]).T
-        alpha, bandwidth = np.array([(each.alpha, each.bandwidth) for each in links]).T
-        places = np.array([index[name] for name in topology.ranks])
-        shape = len(index), len(index)
-        graph = csr_array((alpha, tuple(ends)), shape=shape)
-        self.far = np.asarray(dijkstra(graph, indices=places))[:, places]
+        from formulations.bounds.cuts import Network  # noqa: PLC0415  menus need no bounds
+        from formulations.bounds.paths import QuickestPaths  # noqa: PLC0415
+
+        network = Network(problem)
+        ends, bandwidth, places = network.ends.T, network.bandwidth, network.gpus
+        shape = (len(problem.topology.devices),) * 2
+        self.far = QuickestPaths(network, 0.0).arrivals[:, places]
         among = csr_array((1e3 * bandwidth, tuple(ends)), shape=shape)
         self._direct = among[places][:, places].toarray()
         self._joined: list[tuple[np.ndarray, float]] = []
@@ -353,7 +353,7 @@ class Search:
         """Return what is not too large, the best by its formulas first."""
         pieces, left = self._fixed, self._end - clock()
         most = min(LARGE, left / MESSAGE)
-        distances = Distances(self._run.problem.topology)
+        distances = Distances(self._run.problem)
         size = self._run.problem.collective.size
         able = [each for each in every if (pieces or each.pieces) * each.messages <= most]
         return sorted(able, key=lambda each: each.estimate(size, distances))

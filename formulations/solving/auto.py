@@ -11,7 +11,7 @@
    bound (`WORTH`) ends the search there.
 4. List scheduling again with shards cut into 2, 4, 8, ... chunks, as long as that gains.
 5. The constructions that fit: direct sends, rings, trees, doubling and the like; before 3 where
-   latency counts.
+   latency counts. On the largest problems only `chains`, of an all-reduce there, before 2.
 6. Randomised link-chunk matching, for a few seconds.
 7. The linear program of amounts, constraint programming and the integer program on a grid of
    epochs, where they could find a better plan than the best so far.

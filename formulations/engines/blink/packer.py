@@ -21,7 +21,6 @@ from ccl.problem import Problem
 from ccl.result import Result
 from formulations.core.run import Run
 from formulations.engines.blink import Options, roots
-from formulations.engines.epoch_grid.decompose import exact_parts, refined
 from formulations.engines.forestcoll.plans import best_forest, halves, load_of, shared_rates, turned
 from formulations.engines.forestcoll.search import (
     BYTES,
@@ -32,6 +31,7 @@ from formulations.engines.forestcoll.search import (
     network_of,
 )
 from formulations.engines.forestcoll.splitting import Packed, Route, Routes, pack, split
+from formulations.engines.interval_overlay import exact_parts, refined
 
 GRACE = 2.0
 """Seconds that packing may take whatever the limit: loading compiled code may have used it up."""

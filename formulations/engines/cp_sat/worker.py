@@ -5,11 +5,10 @@ has OR-tools and never HiGHS, its parent vice versa. It reads one line, the requ
 writes a line for every news: ``solution``, ``bound``, and ``end``; it ends at once when the pipe
 that the request came through is closed.
 
-Who sends what to whom and when, as a constraint program with whole numbers.
-
-For every pair p of a chunk and a path from device u to v (`formulations.engines.cp_sat.instance`) a
-literal ``x[p]``, for every chunk c that comes to a device v an arrival ``A[c, v]`` in whole ticks,
-and the makespan M. A pair starts at ``A[c, v] - delay[p]``.
+`Model`: who sends what to whom and when, as a constraint program with whole numbers. For every pair
+p of a chunk and a path from device u to v (`formulations.engines.cp_sat.instance`) a literal
+``x[p]``, for every chunk c that comes to a device v an arrival ``A[c, v]`` in whole ticks, and the
+makespan M. A pair starts at ``A[c, v] - delay[p]``.
 
     minimise    M
     subject to  sum of x[p] into v = 1          for every v that needs c and lacks it
@@ -28,13 +27,11 @@ chosen at most.
 where they part: it is one interval, there if one of them is, with a start that is all of theirs.
 c may be transmitted several times on such a path, but no more than MOST_TRANSMISSIONS times.
 
-A program that no plan over switches escapes: chunks may wait in devices that cannot store.
-
-The program of `formulations.engines.cp_sat.worker` lets a chunk cross switches as it comes. A
-schedule may also send it link by link, and a switch then keeps it until its way out is free. Here
-every link of a path p from u to v has a moment ``b[p, j]`` at which it begins to be held, with
-alphas of the path before the link ``lead[j]`` and of the whole path ``alpha``, and with ``busy[j]``
-for the bytes:
+`Waiting`: a program that no plan over switches escapes, as chunks may wait in devices that cannot
+store. `Model` lets a chunk cross switches as it comes. A schedule may also send it link by link,
+and a switch then keeps it until its way out is free. Here every link of a path p from u to v has a
+moment ``b[p, j]`` at which it begins to be held, with alphas of the path before the link
+``lead[j]`` and of the whole path ``alpha``, and with ``busy[j]`` for the bytes:
 
     x[p]:  b[p, j] >= A[c, u] + lead[j]
            b[p, j + 1] >= b[p, j] + lead[j + 1] - lead[j]

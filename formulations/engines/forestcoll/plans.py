@@ -40,7 +40,6 @@ from ccl.plans import Forest, Tree
 from ccl.problem import Problem
 from ccl.result import ModelSize
 from ccl.tree_embedding import exact
-from formulations.engines.epoch_grid.decompose import refined
 from formulations.engines.forestcoll.search import (
     BYTES,
     WHOLE,
@@ -54,6 +53,7 @@ from formulations.engines.forestcoll.search import (
     whole,
 )
 from formulations.engines.forestcoll.splitting import Load, Packed, Route, Routes, pack, split
+from formulations.engines.interval_overlay import refined
 from formulations.solvers import cp
 from formulations.solvers.cvxpy_highs import Backend
 

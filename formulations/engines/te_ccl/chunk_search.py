@@ -29,8 +29,8 @@ from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.result import Result, Stop
 from ccl.topology import Topology
-from formulations.core.run import (
-    Run,
+from formulations.core.run import Run
+from formulations.core.weighted_objectives import (
     prioritised,
     tenant_priorities,
     weighted_arrivals,

@@ -85,7 +85,7 @@ def test_stages_of_many_gpus_take_the_paths_along_their_rows():
 def test_formulas_put_first_what_is_good(cluster, size):
     """The first word by its formulas, tried alone, is within half as much again as the best."""
     problem = asked(cluster, size)
-    distances = Distances(problem.topology)
+    distances = Distances(problem)
     every = list(candidates(problem.topology, arrange=False))
     first = min(every, key=lambda each: each.estimate(size, distances))
 
