@@ -286,8 +286,8 @@ def _method(
     figure: go.Figure, comparison: Comparison, name: str, *, mark: Mark, quantity: Quantity
 ) -> None:
     rows = [comparison.row(name, size) for size in comparison.sizes]
-    values = [row and value_of(comparison, row, quantity) for row in rows]
-    if not any(values):
+    values = [value_of(comparison, row, quantity) for row in rows]
+    if all(value is None for value in values):
         return
     figure.add_scatter(
         x=comparison.sizes,
