@@ -85,8 +85,10 @@ def replay_schedule(problem: Problem, schedule: Schedule) -> Timeline:
 
     A send starts when its links are free, each at its own offset, and what it carries is there.
     What goes to a device with a limited buffer starts when the schedule starts it, no earlier.
-    No send starts later than the schedule starts it; where shared limits bind, this holds for
-    its epoch, and not for sends that cross several links at once.
+    No send starts later than the schedule starts it; on links under shared limits that bind and
+    on links with windows, this holds for its epoch, and not beside sends that cross several links
+    at once: such a link counts what crosses it epoch by epoch, but serves one after the other,
+    and is held for as long as the bytes of such a send take to come to it.
     """
     limits = binding_limits(problem.topology)
     plan = plan_sends(problem, schedule, limits)
