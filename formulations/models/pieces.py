@@ -86,7 +86,7 @@ def run(run: Run, options: Options) -> Result:
     if problem.collective.kind == "all-reduce":
         AllReduce(limits, seed=options.seed).offer(counts)
     else:
-        Directed(problem, limits).offer(counts)
+        Directed(problem, limits).fixed().offer(counts)
     if run.enough:
         return run.finish(run.reached)
     if run.best is None and not run.broken and not run.late:

@@ -42,6 +42,7 @@ from formulations.engines.tree_columns.cuts import (
     most_crossings,
 )
 from formulations.engines.tree_columns.heads_tails import STYLES, HeadsAndTails, Style
+from formulations.engines.tree_columns.partners import paired
 from formulations.engines.tree_columns.patterns import (
     Edge,
     Pattern,
@@ -156,7 +157,7 @@ def rootless(
             edges = trees.edges_of(half.task, demand, column)
             if edges is not None:
                 found[edges] = None
-    transfers = transfers_of(topology)
+    transfers = paired(transfers_of(topology), both[0].pairs)
     many = min(RANDOM, RANDOM_WORK // len(transfers))
     size = limits.run.problem.collective.chunk_size / RANDOM_PIECES
     for edges in trees.random(transfers, many=many, nbytes=size, seed=seed):
@@ -165,10 +166,15 @@ def rootless(
 
 
 def joint(
-    problem: Problem, limits: Limits, *, seed: int, symmetric: bool = True
+    problem: Problem,
+    limits: Limits,
+    *,
+    seed: int,
+    symmetric: bool = True,
+    between: np.ndarray | None = None,
 ) -> tuple[Task, list[Pattern]]:
     """Return pairs of an in-tree and an out-tree of the same root, of the best rate and near it."""
-    task = task_of(problem, symmetric=symmetric)
+    task = task_of(problem, symmetric=symmetric, pairs=between)
     deadline = clock() + POOL_SHARE * limits.left
     search = Search(task, limits.run.backend, deadline=deadline)
     enriched(search.run(), search)
@@ -216,12 +222,13 @@ class AllReduce:
         self.halves = self._halved(symmetric=True)
 
     def _halved(self, *, symmetric: bool) -> list[Directed]:
-        topology = self.problem.topology
-        return [
-            Directed(Problem(topology, half.collective), self.limits, symmetric=symmetric)
-            for half in halves(self.problem.collective)
-            if half is not None
-        ]
+        topology, limits = self.problem.topology, self.limits
+        sums, then = halves(self.problem.collective)
+        assert sums is not None
+        assert then is not None
+        first = Directed(Problem(topology, sums.collective), limits, symmetric=symmetric).fixed()
+        second = Problem(topology, then.collective)
+        return [first, Directed(second, limits, symmetric=symmetric, pairs=first.pairs)]
 
     def offer(self, counts: Sequence[int]) -> None:
         """Offer plans of about so many pieces per root, of all kinds by turns."""
@@ -247,7 +254,7 @@ class AllReduce:
             Whole(partial(rootless, each, limits, seed=seed), limits).attempt for each in made
         ]
         attempts.insert(1 if self._latent else 0, self._matched)
-        pairs = partial(joint, self.problem, limits, seed=seed)
+        pairs = partial(joint, self.problem, limits, seed=seed, between=self.halves[0].pairs)
         attempts.append(Whole(pairs, limits).attempt)
         ways: list[tuple[Attempt, Sequence[Style]]] = [(each, STYLES) for each in attempts]
         if _one_switch(topology):

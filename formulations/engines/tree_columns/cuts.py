@@ -36,6 +36,7 @@ from formulations.engines.tree_columns.heads_tails import (
     Weights,
     rounding,
 )
+from formulations.engines.tree_columns.partners import partners
 from formulations.engines.tree_columns.patterns import Pattern, directed, enriched, priced
 from formulations.engines.tree_columns.pieces import Jobs, images_apart, jobs_of
 from formulations.engines.tree_columns.routes import Routes
@@ -65,6 +66,12 @@ BEHIND = 1.05
 
 FAVOUR = 2
 """How many more turns the best kind has."""
+
+LATENT = 0.05
+"""Share of the time that data takes from which on latency counts."""
+
+LONGER = 1.15
+"""How often longer trees with fixed partners may take before their pieces are put into order."""
 
 POOL_SHARE = 0.25
 """Of the time, for finding trees."""
@@ -337,14 +344,23 @@ class Directed:
         When to stop.
     symmetric
         Whether roots that look alike are one.
+    pairs
+        Between which ranks trees may cross switches, shape (ranks, ranks); None for all.
     """
 
-    def __init__(self, problem: Problem, limits: Limits, *, symmetric: bool = True) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        limits: Limits,
+        *,
+        symmetric: bool = True,
+        pairs: np.ndarray | None = None,
+    ) -> None:
         self.problem, self.limits = problem, limits
         self._plans = Plans(limits)
         self._able: list[Pattern] = []
         self._seen = 0
-        self.task = task_of(problem, symmetric=symmetric)
+        self.task = task_of(problem, symmetric=symmetric, pairs=pairs)
         search = Search(self.task, limits.run.backend, deadline=clock() + POOL_SHARE * limits.left)
         found = search.run()
         self.bound, self.pool = found.bound, found.pool
@@ -453,11 +469,30 @@ class Directed:
     def _moved(self, cut: Cut) -> Jobs:
         return self.jobs(cut, images_apart(self.task.symmetry, cut.used))
 
+    @property
+    def pairs(self) -> np.ndarray | None:
+        """Between which ranks trees may cross switches; None for all."""
+        return self.task.sides[0].pairs
+
     def offer(self, counts: Sequence[int]) -> None:
         """Offer plans of about so many pieces per root."""
         able = self.able(counts)
         kinds = [Kind(0, partial(self.attempt, style=each), [*able]) for each in STYLES]
         by_turns(kinds, self.first(able), self.limits)
+
+    def fixed(self) -> Directed:
+        """Return trees whose partners are fixed, if these are worth it, or itself."""
+        latent = float(self.weighted(1).alone.min()) > LATENT * self.bound
+        pairs = partners(self.task) if latent and not self.limits.reached() else None
+        if pairs is None:
+            return self
+        other = Directed(self.problem, self.limits, pairs=pairs)
+        return other if other._least <= LONGER * self._least else self
+
+    @cached_property
+    def _least(self) -> float:
+        """µs that weights promise to pieces in whatever order."""
+        return self.weighted(BEGIN).best(self.bound).time
 
 
 @dataclass(frozen=True, eq=False)

@@ -106,6 +106,12 @@ class Priced:
     def __init__(self, side: Side, length: Floats) -> None:
         self.side, self.length = side, length
         self.costs, self._near, self._before = arborescence.closure(side.adjacency, length)
+        if side.pairs is not None:
+            # Vertices are ranks, targets first.
+            alone = np.full(self.costs.shape, arborescence.FAR)
+            here, there, link = side.adjacency.direct
+            np.minimum.at(alone, (there, here), length[link])
+            self.costs = np.where(side.pairs, self.costs, alone)
 
     def cost(self, parents: Ints) -> Floats:
         """Return what trees cost; parents are those of each, shape (trees, vertices)."""
@@ -147,10 +153,14 @@ class Side:
         As data crosses it, for a reduction the reversed one.
     reduces
         Whether it is the reversal.
+    pairs
+        Between which ranks data may cross relays, both ways, shape (ranks, ranks); None for all.
+        Then every vertex is a rank (`formulations.engines.tree_columns.partners`).
     """
 
     topology: Topology
     reduces: bool
+    pairs: np.ndarray | None = None
 
     @cached_property
     def vertices(self) -> Ints:
@@ -197,9 +207,9 @@ class Side:
         return np.unique(self.ranks[[root, *ranks]])
 
 
-def side_of(topology: Topology, *, reduces: bool) -> Side:
+def side_of(topology: Topology, *, reduces: bool, pairs: np.ndarray | None = None) -> Side:
     """Return a cluster as out-trees see it, or its reversal."""
-    return Side(topology.reversed() if reduces else topology, reduces)
+    return Side(topology.reversed() if reduces else topology, reduces, pairs)
 
 
 def _listed(by: Ints, other: Ints, links: Ints, many: int) -> tuple[Ints, Ints]:
@@ -339,7 +349,7 @@ class Task:
         return np.asarray(fold @ np.bincount(column.links, minlength=fold.shape[1]))
 
 
-def task_of(problem: Problem, *, symmetric: bool = True) -> Task:
+def task_of(problem: Problem, *, symmetric: bool = True, pairs: np.ndarray | None = None) -> Task:
     """Return what trees of a problem are sought for.
 
     Parameters
@@ -348,12 +358,14 @@ def task_of(problem: Problem, *, symmetric: bool = True) -> Task:
         One that `formulations.engines.steady_state.refusal` does not refuse.
     symmetric
         Whether roots that look alike are one.
+    pairs
+        Between which ranks trees may cross relays, shape (ranks, ranks); None for all.
     """
     topology, demands = problem.topology, demands_of(problem)
     group = _group_of(topology, demands) if symmetric else _trivial(topology)
     reduces = [False] * bool(demands.spreads or demands.free)
     reduces += [True] * bool(demands.sums or demands.free)
-    sides = tuple(side_of(topology, reduces=each) for each in reduces)
+    sides = tuple(side_of(topology, reduces=each, pairs=pairs) for each in reduces)
     leaders, nbytes = set(_leaders(group)), _nbytes(problem)
     needs = [
         Demand(reduces.index(down), each.root, each.others, nbytes[down, each.root, each.others])
