@@ -232,6 +232,12 @@ class Kind:
         """µs of the best."""
         return min(self.found.values(), default=inf)
 
+    @property
+    def rises(self) -> bool:
+        """Whether it began with few pieces, and more of them have been better so far."""
+        tried = list(self.found)
+        return bool(tried) and tried[-1] < BEGIN and self.found[tried[-1]] == self.best
+
     def step(self, first: int) -> None:
         """Try the number that is nearest to the best, or the first.
 
@@ -252,7 +258,8 @@ class Kind:
 def by_turns(kinds: Sequence[Kind], first: int, limits: Limits) -> None:
     """Let kinds of plans take turns, the best more often, families that are far behind last.
 
-    One plan is made whether or not there is time left.
+    Where only few pieces could be tried first, the best goes on to more before others follow. One
+    plan is made whether or not there is time left.
     """
     while any(each.left for each in kinds):
         limits.verify(now=False)
@@ -264,7 +271,12 @@ def by_turns(kinds: Sequence[Kind], first: int, limits: Limits) -> None:
         able = [each for each in kinds if each.left]
         chosen = [each for each in able if each.family in near or each.family not in tried]
         order = [
-            (bool(each.found), len(each.found) - FAVOUR * (each.best == least), place)
+            (
+                each.family in tried and not (each.rises and each.best == least),
+                bool(each.found),
+                len(each.found) - FAVOUR * (each.best == least),
+                place,
+            )
             for place, each in enumerate(chosen or able)
         ]
         (chosen or able)[min(order)[-1]].step(first)

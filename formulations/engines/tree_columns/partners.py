@@ -2,9 +2,9 @@
 
 A switch between hosts lets every GPU send to every other, but what one sends holds its own link and
 that of the receiver at once, so a good order is one of matchings, and a list scheduler that may
-choose among all pairs finds a bad one: the busiest links idle for a fifth of the time. If every GPU
-has but one partner in each other host, both of their links are busy together or not at all, and
-what is left is an order for each link alone. Data for others goes on inside the hosts.
+choose among all pairs finds a bad one, with gaps on the busiest links. If every GPU has but one
+partner in each other host, both of their links are busy together or not at all, and what is left is
+an order for each link alone. Data for others goes on inside the hosts.
 
 Islands are GPUs that links without a switch join. Partners come from a group that leaves no GPU in
 its place: for each other island of one GPU an element that takes it there, which pairs all GPUs.

@@ -15,7 +15,7 @@ from formulations import solve
 from formulations.core.preparing import clock
 from formulations.core.registry import formulation
 from formulations.engines.list_scheduling.timed import transfers_of
-from formulations.engines.tree_columns.cuts import Kind, Limits
+from formulations.engines.tree_columns.cuts import Kind, Limits, by_turns
 from formulations.engines.tree_columns.heads_tails import counted
 from formulations.engines.tree_columns.patterns import Pattern, Undirected, met
 from gallery import open_cluster
@@ -180,6 +180,28 @@ def test_numbers_of_pieces_are_climbed_with_the_cheap_ones_before_the_far_ones()
         kind.step(24)
 
     assert tried == [24, 48, 96, 8, 192]
+
+
+def test_what_had_to_begin_with_few_pieces_goes_on_to_more_before_other_styles():
+    """Each family once, then the better one up to where more pieces are worse."""
+    tried: list[tuple[str, int]] = []
+
+    def kind(family: int, style: str, makespans: dict[int, float]) -> Kind:
+        def attempt(number: int) -> float:
+            tried.append((style, number))
+            return makespans[number]
+
+        return Kind(family, attempt, [*makespans])
+
+    kinds = [
+        kind(0, "a", {4: 11.0, 8: 12.0, 16: 12.0}),
+        kind(1, "b", {4: 10.0, 8: 9.0, 16: 9.5}),
+        kind(1, "c", {4: 10.5, 8: 11.0, 16: 11.0}),
+    ]
+    limits = SimpleNamespace(verify=lambda now: None, reached=lambda: len(tried) >= 5)
+    by_turns(kinds, 4, limits)
+
+    assert tried == [("a", 4), ("b", 4), ("b", 8), ("b", 16), ("c", 4)]
 
 
 def test_what_could_not_be_verified_in_time_is_not_put_into_order():
