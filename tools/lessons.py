@@ -1,6 +1,6 @@
 """Keep the index of the lessons, and take their pictures in a real JupyterLab.
 
-    python tools/lessons.py index                    writes the table of gallery/notebooks/README.md
+    python tools/lessons.py index                    writes tables of gallery/notebooks/README.md
     python tools/lessons.py pictures [folder] [12]   writes docs/images/lessons, or some of it
 
 A picture is the output of the cell with the tag ``thumbnail``.
@@ -29,7 +29,8 @@ ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = ROOT / "gallery" / "notebooks"
 INDEX = NOTEBOOKS / "README.md"
 PICTURES = ROOT / "docs" / "images" / "lessons"
-BEGIN, END = "<!-- lessons -->", "<!-- end of lessons -->"
+TABLE = "<!-- {} -->\n", "\n<!-- end of {} -->"
+"""What stands before and behind a table of the index."""
 
 WIDTH = 480
 """Of a picture, in pixels."""
@@ -43,9 +44,13 @@ PLAYING, MOMENT = 12_000, 0.45
 PATIENCE = 240_000
 """ms for a lesson on a busy machine."""
 
-NEEDS = {2: "1", 3: "1", 4: "1", 5: "3", 6: "1", 7: "3", 8: "3, 7", 9: "3, 7", 10: "1, 9",
-         11: "9, 10", 12: "2, 7, 9, 10", 13: "9"}  # fmt: skip
+NEEDS = {2: (1,), 3: (2,), 4: (3,), 5: (3,), 6: (2,), 7: (3,), 8: (3, 7), 9: (3, 7), 10: (1, 9),
+         11: (9, 10), 12: (2, 7, 9, 10), 13: (9,)}  # fmt: skip
 """Lessons that each builds on."""
+
+HARDWARE = ("dgx-1v", "dgx-a100:hosts=2", "dgx-h100:hosts=2", "gb200-nvl72", "mi250:hosts=2",
+            "mi300x:hosts=2", "tpu-v4", "pcie-server")  # fmt: skip
+"""Clusters whose links the index lists."""
 
 
 @dataclass(frozen=True)
@@ -71,21 +76,50 @@ def entries() -> list[Entry]:
 
 
 def table() -> str:
-    """Return the table of the index."""
+    """Return the table of the lessons, each with its first goal."""
     rows = ["| | lesson | after it you can | minutes | needs |", "|---|---|---|---|---|"]
     for each in entries():
-        goals = "; ".join(each.goals)
-        needs = NEEDS.get(each.lesson, "")
+        needs = ", ".join(map(str, NEEDS.get(each.lesson, ())))
         link = f"[{each.title}]({each.path.name})"
-        rows.append(f"| {each.lesson} | {link} | {goals} | {each.minutes} | {needs} |")
+        rows.append(f"| {each.lesson} | {link} | {each.goals[0]} | {each.minutes} | {needs} |")
+    return "\n".join(rows)
+
+
+def course_map() -> str:
+    """Return a drawing, in Mermaid, of which lesson builds on which."""
+    lines = [f'  {each.lesson}["{each.lesson} {each.title}"]' for each in entries()]
+    lines += [f"  {need} --> {lesson}" for lesson, needs in NEEDS.items() for need in needs]
+    return "\n".join(["```mermaid", "graph LR", *lines, "```"])
+
+
+def hardware() -> str:
+    """Return a table of what links of the gallery take."""
+    from gallery import open_cluster  # noqa: PLC0415  pictures need no cluster
+
+    found: dict[tuple[str, float, float], list[str]] = {}
+    for name in HARDWARE:
+        for link in open_cluster(name).links:
+            where = found.setdefault((link.medium or "", link.bandwidth, link.alpha), [])
+            if name not in where:
+                where.append(name)
+    rows = [
+        "| link | α, µs | bandwidth, GB/s | β, µs per MB | α / β, KB | in the gallery |",
+        "|---|---|---|---|---|---|",
+    ]
+    for (medium, bandwidth, alpha), where in found.items():
+        names = ", ".join(f"`{name}`" for name in where)
+        numbers = f"{alpha:g} | {bandwidth:g} | {1e3 / bandwidth:.3g} | {alpha * bandwidth:.3g}"
+        rows.append(f"| {medium} | {numbers} | {names} |")
     return "\n".join(rows)
 
 
 def written(text: str) -> str:
-    """Return the index with the table as it should be."""
-    before, rest = text.split(BEGIN)
-    after = rest.split(END)[1]
-    return f"{before}{BEGIN}\n{table()}\n{END}{after}"
+    """Return the index with its tables as they should be."""
+    for name, content in (("lessons", table), ("map", course_map), ("hardware", hardware)):
+        begin, end = (mark.format(name) for mark in TABLE)
+        before, rest = text.split(begin)
+        text = f"{before}{begin}{content()}{end}{rest.split(end)[1]}"
+    return text
 
 
 @contextmanager

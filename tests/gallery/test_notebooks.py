@@ -13,7 +13,7 @@ import pytest
 from nbclient import NotebookClient
 from traitlets.config import Config
 
-from tools.lessons import INDEX, NOTEBOOKS, entries, table, written
+from tools.lessons import INDEX, NEEDS, NOTEBOOKS, entries, hardware, table, written
 
 ROOT = Path(__file__).parents[2]
 EVERY = sorted(NOTEBOOKS.glob("*.ipynb"))
@@ -157,11 +157,12 @@ def test_there_are_13_lessons_in_order():
 
 
 def test_the_index_says_what_the_notebooks_say():
-    """Title, goals and minutes; ``python tools/lessons.py index`` writes them."""
+    """Title, goal and minutes, the map and the links; ``tools/lessons.py index`` writes them."""
     text = INDEX.read_text("utf-8")
 
     assert table() in text
     assert written(text) == text
+    assert "| NVLink 4 | 0.35 | 450 | 2.22 | 158 | `dgx-h100:hosts=2` |" in hardware()
 
 
 def test_the_index_plans_every_lesson():
@@ -180,6 +181,31 @@ def test_a_lesson_begins_with_its_title_its_minutes_and_its_goals(path):
     assert f"{told.minutes} minutes" in head
     assert 2 <= len(told.goals) <= 4
     assert all(f"- {goal}" in head for goal in told.goals)
+
+
+@of_every_lesson
+def test_a_lesson_says_on_which_lessons_it_builds(path):
+    notebook = read(path)
+    head = " ".join(notebook.cells[0].source.split())
+    told = re.search(r"It builds on (.*?)[.:] ", head)
+
+    numbers = re.findall(r"(?<!\w)\d+(?!\w)", told[1]) if told else []
+    assert tuple(map(int, numbers)) == NEEDS.get(notebook.metadata.topoloom.lesson, ())
+
+
+@of_every_lesson
+def test_a_lesson_ends_alike(path):
+    """What it said, what people believe that is not so, the score, and what to read."""
+    notebook = read(path)
+    short, beliefs, _, _, onwards = notebook.cells[-5:]
+    lesson = notebook.metadata.topoloom.lesson
+
+    ends = ["in-short", "not-so", "about-score", "score", "next"]
+    assert [cell.id for cell in notebook.cells[-5:]] == ends
+    assert short.source.startswith("**In short.**")
+    assert len(re.findall(r"^- \*.*\.\* ", beliefs.source, re.MULTILINE)) >= 2
+    assert onwards.source.startswith("## What to read next")
+    assert lesson == 13 or f"({LESSONS[lesson].name})" in onwards.source
 
 
 @of_every_lesson
