@@ -45,7 +45,7 @@ PATIENCE = 240_000
 """ms for a lesson on a busy machine."""
 
 NEEDS = {2: (1,), 3: (2,), 4: (3,), 5: (3,), 6: (2,), 7: (3,), 8: (3, 7), 9: (3, 7), 10: (1, 9),
-         11: (9, 10), 12: (2, 7, 9, 10), 13: (9,)}  # fmt: skip
+         11: (9, 10), 12: (2, 7, 9, 10), 13: (9,), 14: (1, 9)}  # fmt: skip
 """Lessons that each builds on."""
 
 HARDWARE = ("dgx-1v", "dgx-a100:hosts=2", "dgx-h100:hosts=2", "gb200-nvl72", "mi250:hosts=2",

@@ -151,9 +151,9 @@ def test_cells_have_readable_ids(path):
     assert [each for each in ids if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", each)] == []
 
 
-def test_there_are_13_lessons_in_order():
-    assert [each.lesson for each in entries()] == list(range(1, 14))
-    assert [int(path.name[:2]) for path in LESSONS] == list(range(1, 14))
+def test_there_are_14_lessons_in_order():
+    assert [each.lesson for each in entries()] == list(range(1, 15))
+    assert [int(path.name[:2]) for path in LESSONS] == list(range(1, 15))
 
 
 def test_the_index_says_what_the_notebooks_say():
@@ -168,7 +168,7 @@ def test_the_index_says_what_the_notebooks_say():
 def test_the_index_plans_every_lesson():
     plan = INDEX.read_text("utf-8").split("## A course")[1].split("## ")[0]
 
-    assert {int(number) for number in re.findall(r"\b\d+\b", plan)} >= set(range(1, 14))
+    assert {int(number) for number in re.findall(r"\b\d+\b", plan)} >= set(range(1, 15))
 
 
 @of_every_lesson
@@ -205,7 +205,7 @@ def test_a_lesson_ends_alike(path):
     assert short.source.startswith("**In short.**")
     assert len(re.findall(r"^- \*.*\.\* ", beliefs.source, re.MULTILINE)) >= 2
     assert onwards.source.startswith("## What to read next")
-    assert lesson == 13 or f"({LESSONS[lesson].name})" in onwards.source
+    assert lesson == 14 or f"({LESSONS[lesson].name})" in onwards.source
 
 
 @of_every_lesson
