@@ -84,6 +84,47 @@ def test_a_torus_is_a_grid_whose_closing_links_pass_beside_its_gpus():
         assert all(abs(y - first[1]) > SIZES["gpu"][1] / 2 for _, y in between)
 
 
+def test_hosts_on_rails_are_a_table():
+    """A column for each host under its switch, a row for each rail, its switch in the middle."""
+    places = layout(gallery.open_cluster("dgx-h100:hosts=8"))
+
+    for host, rail in np.ndindex(8, 8):
+        x, y = places[f"g{8 * host + rail}"]
+        assert x == places[f"nvswitch{host}"][0]
+        assert y == places[f"rail{rail}"][1]
+    assert places["spine"][0] == places["rail0"][0]
+    assert places["nvswitch3"][0] < places["rail0"][0] < places["nvswitch4"][0]
+
+
+def test_links_inside_hosts_are_no_columns():
+    places = layout(gallery.open_cluster("mi300x:hosts=4"))
+
+    assert len({places[f"g{rank}"][0] for rank in range(8)}) > 1
+
+
+def test_pods_stand_around_their_core():
+    """Half of the pods of 16 GPUs above it, upside down, and half below."""
+    topology = gallery.open_cluster("fat-tree:radix=8")
+    places = layout(topology)
+    core = [y for name, (_, y) in places.items() if name.startswith("core")]
+    gpus = [places[name][1] for name in topology.ranks]
+
+    assert max(gpus[:64]) < min(core) <= max(core) < min(gpus[64:])
+    left, top, right, bottom = boxes(topology).T
+    assert (right.max() - left.min()) / (bottom.max() - top.min()) < 4
+
+
+def test_four_layers_of_a_torus_stand_in_a_ring():
+    """Each is beside the next, and the last beside the first."""
+    topology = gallery.open_cluster("tpu-v4")
+    places = layout(topology)
+    corners = np.array([places[topology.ranks[16 * layer]] for layer in range(4)])
+    ahead = np.abs(np.roll(corners, -1, axis=0) - corners)
+
+    assert (ahead.max(axis=1) < 1000).all()
+    assert (ahead.min(axis=1) < 100).all()
+
+
 def test_one_way_graphs_run_from_left_to_right():
     topology = gallery.open_cluster("te-ccl-2c")
     places = layout(topology)

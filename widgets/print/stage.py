@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -429,7 +429,7 @@ class Stage:
         pairs = _pairs(topology, home)
         if len(pairs) > MOST_LINES:
             return cls(topology, boxes, (), groups, len(pairs))
-        return cls(topology, boxes, _lines(pairs, boxes, home), groups)
+        return cls(topology, boxes, _lines(pairs, boxes, home, _buses(topology, pairs)), groups)
 
     @cached_property
     def devices(self) -> tuple[Device, ...]:
@@ -477,17 +477,42 @@ def _pairs(topology: Topology, home: Mapping[str, str]) -> dict[Ends, list[Link]
     return pairs
 
 
+def _buses(topology: Topology, pairs: Iterable[Ends]) -> dict[str, set[str]]:
+    """Return what each switch is joined with."""
+    found: dict[str, set[str]] = {d.name: set() for d in topology.devices if d.kind == "switch"}
+    for a, b in pairs:
+        for one, other in ((a, b), (b, a)):
+            if one in found:
+                found[one].add(other)
+    return found
+
+
+def _is_bus(ends: Ends, boxes: Mapping[str, Rect], buses: Mapping[str, set[str]]) -> bool:
+    """Return whether a link runs straight, behind nothing but what its switch is joined with."""
+    p, q = (boxes[end].middle for end in ends)
+    if abs(p[0] - q[0]) >= 1 and abs(p[1] - q[1]) >= 1:
+        return False
+    return any(
+        bend_around(p, q, _rects(boxes, {*ends, *buses[end]})) == 0 for end in ends if end in buses
+    )
+
+
+def _rects(boxes: Mapping[str, Rect], without: Set[str]) -> np.ndarray:
+    """Return all boxes but some, shape (boxes, 4)."""
+    return np.array([box for name, box in boxes.items() if name not in without]).reshape(-1, 4)
+
+
 def _lines(
-    pairs: Mapping[Ends, list[Link]], boxes: Mapping[str, Rect], home: Mapping[str, str]
+    pairs: Mapping[Ends, list[Link]],
+    boxes: Mapping[str, Rect],
+    home: Mapping[str, str],
+    buses: Mapping[str, set[str]],
 ) -> tuple[Line, ...]:
-    rects = np.array(list(boxes.values()))
-    place = {name: row for row, name in enumerate(boxes)}
     lines = []
     for (a, b), links in pairs.items():
         bend = 0.0
-        if len(pairs) <= _MOST_BENT:
-            others = np.delete(rects, [place[a], place[b]], axis=0)
-            bend = bend_around(boxes[a].middle, boxes[b].middle, others)
+        if len(pairs) <= _MOST_BENT and not _is_bus((a, b), boxes, buses):
+            bend = bend_around(boxes[a].middle, boxes[b].middle, _rects(boxes, {a, b}))
         carries = {each.ends: home.get(each.src, each.src) == a for each in links}
         line = Line(
             curve=curve_between(boxes[a], boxes[b], bend),

@@ -34,12 +34,39 @@ export const boxesOf = ({ devices, groups, positions }) =>
 export function bendsOf(shown) {
   const boxes = boxesOf(shown);
   const { lines } = shown;
+  const buses = busesOf(shown);
   return new Map(
     lines.map((line) => {
-      const others = lines.length > MOST_BENT ? [] : withoutEnds(boxes, line);
-      return [line.id, bendAround(centre(boxes.get(line.a)), centre(boxes.get(line.b)), others)];
+      if (lines.length > MOST_BENT) return [line.id, 0];
+      const [from, to] = [line.a, line.b].map((end) => centre(boxes.get(end)));
+      const straight = isBus(line, { boxes, buses, from, to });
+      return [line.id, straight ? 0 : bendAround(from, to, withoutEnds(boxes, line))];
     }),
   );
+}
+
+/** What each switch is joined with. @param {Shown} shown @returns {Map<string, Set<string>>} */
+function busesOf({ devices, lines }) {
+  const found = new Map(devices.filter((d) => d.kind === "switch").map((d) => [d.name, new Set()]));
+  for (const { a, b } of lines) {
+    found.get(a)?.add(b);
+    found.get(b)?.add(a);
+  }
+  return found;
+}
+
+/**
+ * Whether a line runs straight across or down, behind nothing but what its switch is joined with too:
+ * such lines lie on one another, and look like the bus that they are.
+ */
+function isBus({ a, b }, { boxes, buses, from, to }) {
+  if (Math.abs(from.x - to.x) >= 1 && Math.abs(from.y - to.y) >= 1) return false;
+  return [a, b].some((end) => {
+    const joined = buses.get(end);
+    if (!joined) return false;
+    const strangers = [...boxes].filter(([name]) => name !== a && name !== b && !joined.has(name));
+    return bendAround(from, to, strangers.map(([, box]) => box)) === 0;
+  });
 }
 
 /** All boxes but those of the ends of a line. @param {Map<string, Rect>} boxes @param {Line} line */

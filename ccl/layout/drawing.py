@@ -1,0 +1,418 @@
+"""Default layout of a drawing that nobody has arranged yet.
+
+Grids, tori and hypercubes are drawn as such, a torus of three dimensions as a block; one-way graphs
+from left to right; hosts on rails as a table, a column for each host and a row for each rail, whose
+links look like buses; other clusters of hosts as blocks around their switches, pods of a fat-tree
+likewise; everything else as circles or as tiers of switches above GPUs.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+from ccl.layout.shapes import Graph, Places, box, circle, grid, moved, satellites, spread, tiers
+from ccl.topology import Topology
+
+_GAP = 56.0
+"""Pixels between the boxes of hosts; their frames take 22 of it on either side."""
+
+_CIRCLE = 100
+"""More GPUs than this are not drawn as a circle."""
+
+_ASPECT = 1.6
+"""Width over height that a drawing aims at."""
+
+
+def layout(topology: Topology) -> dict[str, tuple[float, float]]:
+    """Return the position of every device.
+
+    Returns
+    -------
+    dict
+        Device name to (x, y) in pixels; the drawing begins at (0, 0).
+    """
+    if not topology.devices:
+        return {}
+    graph = Graph.of(topology)
+    hosts = {each.name: each.host for each in topology.devices}
+    places = _shape(graph, wide=bool(topology.hosts))
+    if places is None and topology.hosts:
+        places = _rails(graph, hosts) or _cluster(graph, hosts)
+    if places is None:
+        places = _pods(graph)
+    if places is None:
+        places = _block(graph)
+    left, top, _, _ = box(places, graph.kind)
+    return {
+        each.name: (
+            float(round(places[each.name][0] - left)),
+            float(round(places[each.name][1] - top)),
+        )
+        for each in topology.devices
+    }
+
+
+def _shape(graph: Graph, *, wide: bool) -> Places | None:
+    """Return a line, grid, torus, hypercube or one-way graph as such, None for all else."""
+    if len(graph.gpus) < len(graph.names):
+        return None
+    if graph.one_way:
+        return _columns(graph)
+    found = _lattice(graph)
+    if found is None:
+        return None
+    shape, wrap = found
+    if len(shape) == 1:
+        return grid(graph.gpus, columns=12, pitch=(128.0, 130.0), snake=True)
+    if wide:
+        return _drawn(graph.gpus, shape, pitch=(150.0, 140.0), framed=True)
+    pitch = (164.0, 136.0) if wrap else (124.0, 106.0)
+    return _drawn(graph.gpus, shape, pitch=pitch, bow=wrap)
+
+
+def _lattice(graph: Graph) -> tuple[tuple[int, ...], bool] | None:
+    """Return the sides of the lattice that the GPUs are, in order, and whether it is closed."""
+    number = {name: i for i, name in enumerate(graph.gpus)}
+    have = {(number[a], number[b]) for a in graph.names for b in graph.near[a]}
+    for shape in _shapes(len(graph.gpus)):
+        for wrap in (False, True) if len(shape) > 1 else (False,):
+            expected = {pair for each in _steps(shape, wrap=wrap) for pair in (each, each[::-1])}
+            if have == expected:
+                return shape, wrap
+    return None
+
+
+def _shapes(count: int) -> Iterator[tuple[int, ...]]:
+    """Yield the sides that a line, grid, torus or hypercube of `count` devices can have."""
+    if count >= 2:
+        yield (count,)
+    for first in range(2, count // 2 + 1):
+        if count % first == 0:
+            rest = count // first
+            yield (first, rest)
+            for second in range(2, rest // 2 + 1):
+                if rest % second == 0:
+                    yield (first, second, rest // second)
+    bits = count.bit_length() - 1
+    if bits > 3 and count == 1 << bits:
+        yield (2,) * bits
+
+
+def _steps(shape: tuple[int, ...], *, wrap: bool) -> Iterator[tuple[int, int]]:
+    strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+    for number, place in enumerate(itertools.product(*map(range, shape))):
+        for axis, side in enumerate(shape):
+            if place[axis] + 1 < side:
+                yield number, number + strides[axis]
+            elif wrap and side > 2:
+                yield number, number - (side - 1) * strides[axis]
+
+
+def _drawn(
+    names: Sequence[str],
+    shape: tuple[int, ...],
+    *,
+    pitch: tuple[float, float],
+    bow: bool = False,
+    framed: bool = False,
+) -> Places:
+    """Draw two sides as rows and columns; the others shift whole layers, a cube as one.
+
+    In a bowed drawing inner rows and columns stand aside, so that the links which close them
+    pass beside their devices and not behind. Layers do not overlap where hosts are framed.
+    """
+    x, y = pitch
+    vectors = [(0.0, y), (x, 0.0)]
+    if shape[-3:] == (2, 2, 2) and not framed:
+        vectors = [(1.2 * x, -y), (0.0, 2 * y), (2.4 * x, 0.0)]
+    inner = shape[-len(vectors) :]
+    axes = _layers(shape[: -len(vectors)], _extent(inner, vectors), pitch)
+    axes += [_evenly(side, step) for side, step in zip(inner, vectors, strict=True)]
+    places: Places = {}
+    for name, place in zip(names, itertools.product(*map(range, shape)), strict=True):
+        spots = [axis[number] for axis, number in zip(axes, place, strict=True)]
+        row, column = place[-2:]
+        right = 0.5 * x if bow and 0 < row < shape[-2] - 1 else 0.0
+        up = 0.5 * y if bow and 0 < column < shape[-1] - 1 else 0.0
+        places[name] = (sum(x for x, _ in spots) + right, sum(y for _, y in spots) - up)
+    return places
+
+
+def _evenly(count: int, step: tuple[float, float]) -> list[tuple[float, float]]:
+    return [(number * step[0], number * step[1]) for number in range(count)]
+
+
+def _layers(
+    sides: Sequence[int], extent: tuple[float, float], pitch: tuple[float, float]
+) -> list[list[tuple[float, float]]]:
+    """Return where the layers of each side begin; `extent` is what one of them covers.
+
+    Layers step a little aside, so that links between them do not run along their rows.
+    """
+    (width, height), (x, y) = extent, pitch
+    if len(sides) == 1 and sides[0] >= _RING:
+        return [_in_a_ring(sides[0], (width + 1.4 * x, height + 1.4 * y), (0.3 * x, 0.35 * y))]
+    axes: list[list[tuple[float, float]]] = []
+    across = True
+    for side in reversed(sides):
+        aside = (width + 1.3 * x, 0.4 * y) if across else (0.4 * x, height + 1.3 * y)
+        axes.insert(0, _evenly(side, aside))
+        width, height = (
+            (width * side + 1.3 * x * (side - 1), height)
+            if across
+            else (width, height * side + 1.3 * y * (side - 1))
+        )
+        across = width < _ASPECT * height
+    return axes
+
+
+_RING = 4
+"""Layers from which on they stand in a ring."""
+
+
+def _in_a_ring(
+    count: int, pitch: tuple[float, float], aside: tuple[float, float]
+) -> list[tuple[float, float]]:
+    """Return where layers begin: two rows, forth and back, so that the last is beside the first.
+
+    Each steps a little aside, so that links between them do not run along their rows.
+    """
+    across = math.ceil(count / 2)
+    found = []
+    for number in range(count):
+        row, column = divmod(number, across)
+        column = across - 1 - column if row else column
+        x, y = pitch[0] * column, pitch[1] * row
+        found.append((x + aside[0] * row, y + aside[1] * (column % 2)))
+    return found
+
+
+def _extent(shape: tuple[int, ...], vectors: list[tuple[float, float]]) -> tuple[float, float]:
+    width = sum((side - 1) * abs(v[0]) for side, v in zip(shape, vectors, strict=True))
+    height = sum((side - 1) * abs(v[1]) for side, v in zip(shape, vectors, strict=True))
+    return width, height
+
+
+def _columns(graph: Graph) -> Places | None:
+    """Draw an acyclic graph from left to right, None if it has a cycle."""
+    depth = dict.fromkeys(graph.names, 0)
+    for turn in range(len(graph.names) + 1):
+        deeper = {dst: depth[src] + 1 for src, dst in graph.ends if depth[dst] < depth[src] + 1}
+        if not deeper:
+            break
+        if turn == len(graph.names):
+            return None
+        depth.update(deeper)
+    places: Places = {}
+    for column, level in enumerate(sorted(set(depth.values()))):
+        members = [name for name in graph.names if depth[name] == level]
+        for i, name in enumerate(members):
+            places[name] = (190.0 * column, 110.0 * (i - (len(members) - 1) / 2))
+    return places
+
+
+def _block(graph: Graph) -> Places:
+    """Draw devices that belong together: a circle, hubs with GPUs around them, or tiers."""
+    gpus, hubs = graph.gpus, graph.hubs
+    others = [name for name in graph.names if name not in graph.is_gpu]
+    joined = any(other in graph.is_gpu for name in gpus for other in graph.near[name])
+    if not gpus:
+        return spread(others, graph, width=1200.0)
+    if len(hubs) == len(others):
+        if not others and not joined:
+            return grid(gpus, columns=math.ceil(math.sqrt(len(gpus))), pitch=(92.0, 80.0))
+        if len(hubs) == 1 and 5 <= len(gpus) <= 8 and not joined:
+            return _cup(gpus, hubs[0])
+        if not others and len(gpus) > _CIRCLE:
+            columns = math.ceil(math.sqrt(_ASPECT * len(gpus)))
+            return grid(graph.walk(), columns=columns, pitch=(110.0, 96.0), snake=True)
+        return circle(graph.walk(), hubs, graph)
+    if joined and all(any(other in graph.is_gpu for other in graph.near[name]) for name in others):
+        return satellites(graph)
+    return tiers(graph)
+
+
+def _cup(gpus: Sequence[str], hub: str) -> Places:
+    """Draw up to eight GPUs in the shape of a cup around a switch, open to what is above."""
+    spots = {
+        5: ((-190, 30), (-150, 150), (0, 190), (150, 150), (190, 30)),
+        6: ((-190, 0), (-190, 105), (-62, 165), (62, 165), (190, 105), (190, 0)),
+        7: ((-190, 0), (-190, 100), (-120, 195), (0, 195), (120, 195), (190, 100), (190, 0)),
+        8: (
+            *((-190, 0), (-190, 100), (-165, 200), (-55, 235)),
+            *((55, 235), (165, 200), (190, 100), (190, 0)),
+        ),
+    }[len(gpus)]
+    places = {name: (float(x), float(y)) for name, (x, y) in zip(gpus, spots, strict=True)}
+    return {**places, hub: (0.0, 60.0)}
+
+
+def _cluster(graph: Graph, hosts: dict[str, str | None]) -> Places:
+    """Draw each host as a block, and the switches that join hosts between or above them."""
+    members: dict[str, list[str]] = {}
+    loose: list[str] = []
+    for name in graph.names:
+        host = hosts[name]
+        if host is not None:
+            members.setdefault(host, []).append(name)
+        elif name in graph.is_gpu:
+            members[f"\0{name}"] = [name]
+        else:
+            loose.append(name)
+    return _around(loose, list(members.values()), graph)
+
+
+def _around(loose: Sequence[str], members: list[list[str]], graph: Graph) -> Places:
+    """Draw blocks of devices, and the switches that join them between or above them."""
+    blocks = [_block(graph.within(names)) for names in members]
+    if not loose and 3 <= len(blocks) <= 12 and _all_meet(graph, members):
+        return _wheel(blocks, graph)
+    levels = graph.levels([name for each in members for name in each])
+    depth = max((levels[name] for name in loose), default=0)
+    middle = depth == 1 and len(blocks) > 2
+    rows = _rows(blocks, graph, even=middle)
+    width = max(sum(_size(each, graph)[0] + _GAP for each in row) for row in rows)
+    strips = [
+        spread([name for name in loose if levels[name] == level], graph, width=width)
+        for level in range(depth, 0, -1)
+    ]
+    if not middle:
+        return _stacked([*([each] for each in strips), *rows], graph)
+    half = len(rows) // 2
+    # Blocks open upwards; those above the switches are turned over to open to them.
+    upper = [[{k: (x, -y) for k, (x, y) in each.items()} for each in row] for row in rows[:half]]
+    return _stacked([*upper, *([each] for each in strips), *rows[half:]], graph)
+
+
+_TABLE = range(4, 25)
+"""Numbers of hosts that are drawn as the columns of a table."""
+
+
+def _rails(graph: Graph, hosts: Mapping[str, str | None]) -> Places | None:
+    """Draw a column for each host and a row for each rail, whose switch stands in the middle.
+
+    A rail is a switch that is joined with one GPU of each host; None unless all switches between
+    hosts are that, or stand above the rails.
+    """
+    columns: dict[str, list[str]] = {}
+    for name in graph.names:
+        columns.setdefault(hosts[name] or "", []).append(name)
+    loose = columns.pop("", [])
+    if len(columns) not in _TABLE:
+        return None
+    inner = [[name for name in each if name not in graph.is_gpu] for each in columns.values()]
+    row = {name: i for i, name in enumerate(name for name in loose if graph.gpus_at(name))}
+    rows = [_row_of(graph, each, row) for each in columns.values()]
+    whole = set(range(len(row)))
+    if len(row) < 2 or any(each is None or {*each.values()} != whole for each in rows):
+        return None
+    if any(len(each) > 1 for each in inner) or any(hosts[name] is None for name in graph.gpus):
+        return None
+    if any(graph.gpus_at(name) for name in graph.gpus):
+        return None  # links inside a column would have to go around its GPUs
+    half = math.ceil(len(columns) / 2)
+    high = min(_ROWS[1], max(_ROWS[0], _COLUMN * (len(columns) + 1) / _ASPECT / (len(row) + 3)))
+    places = {name: (0.0, high * number) for name, number in row.items()}
+    for i, (found, above) in enumerate(zip(rows, inner, strict=True)):
+        assert found is not None
+        x = _COLUMN * (i - half + (i >= half))
+        places |= {name: (x, high * number) for name, number in found.items()}
+        places |= dict.fromkeys(above, (x, -high))
+    upper = [name for name in loose if name not in row]
+    if upper:
+        block = spread(upper, graph, width=1200.0)
+        bottom = box(block, graph.kind)[3]
+        places |= {name: (x, y - bottom - 2.0 * high) for name, (x, y) in block.items()}
+    return places
+
+
+_COLUMN, _ROWS = 190.0, (84.0, 150.0)
+"""Pixels from host to host, and from rail to rail: the more hosts the more."""
+
+
+def _row_of(graph: Graph, members: Sequence[str], row: Mapping[str, int]) -> dict[str, int] | None:
+    """Return the rail of each GPU of a host, None where one has several or none."""
+    found = {}
+    for name in members:
+        if name in graph.is_gpu:
+            rails = [row[other] for other in graph.near[name] if other in row]
+            if len(rails) != 1:
+                return None
+            found[name] = rails[0]
+    return found if len({*found.values()}) == len(found) else None
+
+
+_POD = 8
+"""GPUs of a pod at least."""
+
+
+def _pods(graph: Graph) -> Places | None:
+    """Draw what the topmost switches join as blocks around these, None where that is one piece."""
+    levels = graph.levels(graph.gpus)
+    top = max(levels.values(), default=0)
+    if top < 3:
+        return None
+    below = graph.within([name for name in graph.names if levels[name] < top])
+    pods = below.pieces()
+    gpus = {len([name for name in pod if name in graph.is_gpu]) for pod in pods}
+    if len(pods) < 4 or len(gpus) > 1 or min(gpus) < _POD:
+        return None
+    return _around([name for name in graph.names if levels[name] == top], pods, graph)
+
+
+def _all_meet(graph: Graph, members: list[list[str]]) -> bool:
+    """Return whether links join every two of the hosts."""
+    home = {name: i for i, names in enumerate(members) for name in names}
+    pairs = {(home[a], home[b]) for a in graph.names for b in graph.near[a] if home[a] != home[b]}
+    return len(pairs) == len(members) * (len(members) - 1)
+
+
+def _wheel(blocks: list[Places], graph: Graph) -> Places:
+    """Draw blocks in a circle."""
+    reach = max(math.hypot(*_size(each, graph)) for each in blocks) + _GAP
+    radius = reach / (2 * math.sin(math.pi / len(blocks)))
+    places: Places = {}
+    for i, block in enumerate(blocks):
+        angle = 2 * math.pi * i / len(blocks) - math.pi / 2
+        places |= moved(block, graph.kind, (radius * math.cos(angle), radius * math.sin(angle)))
+    return places
+
+
+def _rows(blocks: list[Places], graph: Graph, *, even: bool) -> list[list[Places]]:
+    """Break blocks into rows whose drawing comes nearest to the shape aimed at."""
+    sizes = [_size(each, graph) for each in blocks]
+    wide = max(width for width, _ in sizes) + _GAP
+    high = max(height for _, height in sizes) + _GAP
+
+    def fit(rows: int) -> tuple[float, int]:
+        columns = math.ceil(len(blocks) / rows)
+        # The switches between or above take about a block's height at most.
+        ratio = columns * wide / (rows * high + (200.0 if even else 0.0))
+        return abs(math.log(ratio / _ASPECT)), rows
+
+    counts = [rows for rows in range(1, len(blocks) + 1) if not even or rows % 2 == 0]
+    best = min(counts, key=fit)
+    columns = math.ceil(len(blocks) / best)
+    return [blocks[i : i + columns] for i in range(0, len(blocks), columns)]
+
+
+def _stacked(rows: list[list[Places]], graph: Graph) -> Places:
+    """Draw rows of blocks one under the other, each centred."""
+    places: Places = {}
+    top = 0.0
+    for row in rows:
+        sizes = [_size(each, graph) for each in row]
+        left = -(sum(width for width, _ in sizes) + _GAP * (len(row) - 1)) / 2
+        height = max(high for _, high in sizes)
+        for block, (width, _) in zip(row, sizes, strict=True):
+            places |= moved(block, graph.kind, (left + width / 2, top + height / 2))
+            left += width + _GAP
+        top += height + 1.4 * _GAP
+    return places
+
+
+def _size(places: Places, graph: Graph) -> tuple[float, float]:
+    left, top, right, bottom = box(places, graph.kind)
+    return right - left, bottom - top
