@@ -88,7 +88,7 @@ export const shortName = ({ name, host }) => {
 
 export const hostElement = (host) => ({
   group: "nodes",
-  data: { id: hostId(host), name: host, label: host },
+  data: { id: hostId(host), name: host },
   classes: "host",
 });
 

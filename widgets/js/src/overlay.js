@@ -7,10 +7,14 @@
 import { drawArrivals, drawCells } from "./buffers.js";
 import { h } from "./dom.js";
 import { centre, grown } from "./geometry.js";
+import { FONT, HOST_FONT } from "./style.js";
 import { drawHeat, drawTokens } from "./tokens.js";
 
 /** Milliseconds between two pictures of the buffers while playing; the eye needs no more. */
 const CELLS_EVERY = 80;
+
+/** Names smaller than so many pixels are left out. */
+const LEAST_FONT = 5;
 
 export class Overlay {
   /** @param {import("./canvas.js").Canvas} canvas */
@@ -41,6 +45,7 @@ export class Overlay {
       canvas.cutView.place();
       this.#clear(this.layers.regions, (ctx) => canvas.cutView.drawGround(ctx));
       this.#clear(this.layers.borders, (ctx) => {
+        drawHostNames(ctx, canvas);
         canvas.markView.draw(ctx);
         canvas.sketchView.draw(ctx);
         canvas.cutView.drawBorders(ctx);
@@ -91,6 +96,24 @@ export class Overlay {
     const zoom = stage.cy.zoom();
     ctx.setTransform(zoom * ratio, 0, 0, zoom * ratio, x * ratio, y * ratio);
     draw(ctx);
+  }
+}
+
+/** Names of hosts above their boxes, with a halo: cytoscape would draw them beneath the links. */
+function drawHostNames(ctx, { stage, colors }) {
+  const size = HOST_FONT[stage.distance];
+  if (size * stage.cy.zoom() < LEAST_FONT) return;
+  ctx.font = `600 ${size}px ${FONT}`;
+  ctx.textAlign = "center";
+  ctx.textBaseline = "alphabetic";
+  ctx.lineJoin = "round";
+  ctx.lineWidth = size / 2.4;
+  ctx.strokeStyle = colors.bg;
+  ctx.fillStyle = colors.dim;
+  for (const host of stage.rooms.keys()) {
+    const { x1, x2, y1 } = stage.hostRect(host);
+    ctx.strokeText(host, (x1 + x2) / 2, y1 - 7);
+    ctx.fillText(host, (x1 + x2) / 2, y1 - 7);
   }
 }
 

@@ -91,6 +91,9 @@ export const FONT = '"Inter Variable", Inter, system-ui, -apple-system, "Segoe U
 /** How far a host's box reaches beyond its devices, in drawing units. */
 export const HOST_PADDING = 20;
 
+/** Sizes of the names of hosts, in drawing units: the farther away, the larger. */
+export const HOST_FONT = [12, 15, 19];
+
 /** @param {Record<string, string>} c colours of the theme @returns {any[]} */
 export const styleSheet = (c) => [
   {
@@ -137,14 +140,9 @@ export const styleSheet = (c) => [
     style: {
       shape: "round-rectangle", "background-color": c.box, "background-opacity": 0.72,
       "border-color": c.boxLine, "border-width": 1.2, "corner-radius": 18, padding: HOST_PADDING,
-      "compound-sizing-wrt-labels": "exclude",
-      label: "data(label)", color: c.dim, "font-family": FONT, "font-size": 12,
-      "font-weight": 600, "text-valign": "top", "text-halign": "center", "text-margin-y": -5,
-      "min-zoomed-font-size": 5, "overlay-opacity": 0,
+      "overlay-opacity": 0,
     },
   },
-  { selector: "node.host.far1", style: { "font-size": 15 } },
-  { selector: "node.host.far2", style: { "font-size": 19 } },
   {
     selector: "edge",
     style: {
