@@ -53,6 +53,23 @@ def test_a_plan_that_meets_the_goal_or_has_no_time_left_stays():
         assert reordered(transfers, plan, np.full(2, 1e3), **given).start is plan.start
 
 
+def test_what_is_there_at_the_same_moment_is_waited_for():
+    """A moment of list scheduling is a share of its longest transfer, though no plan has that."""
+    a, b, c = (device("gpu", name) for name in "abc")
+    links = (
+        *duplex("a", "b", bandwidth=1.0),
+        *duplex("b", "c", bandwidth=1.0),
+        *duplex("a", "c", bandwidth=1.0, alpha=100.0),
+    )
+    transfers = transfers_of(Topology("far", (a, b, c), links))
+    early = 1.0 - 5e-8
+    plan = timed(transfers, ("a", "b", 0, 0.0), ("b", "c", 0, early), ("b", "c", 1, 3.0))
+
+    better = reordered(transfers, plan, np.full(2, 1e3), goal=0.0, over=lambda: False)
+
+    assert better.start[1] >= 1.0
+
+
 def test_shared_transmissions_stay():
     transfers = transfers_of(line())
     plan = timed(transfers, ("a", "b", 0, 0.0), ("a", "b", 1, 1.0), ("b", "c", 1, 2.0))

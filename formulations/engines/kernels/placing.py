@@ -76,12 +76,13 @@ def _laid(routes, sends, sizes, caps, scratch, low, high, tau):
         and, where links are limited, after the beginning of its epoch. `scratch` has a place for
         each link: whether it is limited does not change.
     """
-    _, _, first, link, _, lead, drag = routes
+    src, _, first, link, _, lead, drag = routes
     transfer, chunk, _, lag, drags = sends
     nbytes, latency, slowest, _ = sizes
     took, spread = np.zeros(high - low), np.zeros(high - low)
-    limited = False
+    limited = joins = False
     for i in range(low, high):
+        joins |= src[transfer[i]] != src[transfer[low]]
         for j in range(first[transfer[i]], first[transfer[i] + 1]):
             scratch[link[j]] = 0.0
             limited |= caps[1][link[j]] < caps[1][link[j] + 1]
@@ -101,6 +102,9 @@ def _laid(routes, sends, sizes, caps, scratch, low, high, tau):
         took[i - low] = begin + latency[number] + size * slowest[number]
         for j in range(first[number], first[number + 1]):
             scratch[link[j], 0] = begin + lead[j] + size * drag[j]
+    if limited and joins:
+        # A sum is there as a whole, and the first of its transfers did not know of the last.
+        took[:], spread[:] = took.max(), spread.max()
     return scratch, took, spread
 
 

@@ -533,10 +533,14 @@ def _served(
 def relied(
     transfers: Transfers, timed: TimedTransfers, sizes: np.ndarray, turn: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the turns of what brings a chunk and of what sends it on, when it is there by then."""
-    stop = ends(transfers, timed, sizes) - SAME * float(
-        ends(transfers, timed, sizes).max(initial=0.0)
-    )
+    """Return the turns of what brings a chunk and of what sends it on, when it is there by then.
+
+    What is there later by as little as list scheduling takes for one moment, a share of the longest
+    transfer (`formulations.engines.kernels.dispatch`), is there.
+    """
+    stop = ends(transfers, timed, sizes)
+    longest = float(transfers.delay(sizes.max(initial=0.0)).max(initial=0.0))
+    stop -= 2 * SAME * max(longest, float(stop.max(initial=0.0)))
     came: dict[tuple[int, int], list[int]] = {}
     for number, key in enumerate(
         zip(timed.chunk.tolist(), transfers.dst[timed.transfer].tolist(), strict=True)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ccl.collective import make_collective
@@ -72,6 +72,29 @@ def test_what_crosses_a_route_takes_what_its_replay_takes(speeds, alphas, joins)
     assert simulate(problem, plan).makespan <= took * (1 + 1e-9)
     if len(set(alphas)) == 1 or len(set(speeds)) == 1:
         assert simulate(problem, plan).makespan == pytest.approx(took)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    speeds=st.lists(st.sampled_from([10.0, 25.0, 40.0, 100.0]), min_size=8, max_size=8),
+    alphas=st.lists(st.sampled_from([0.0, 0.5, 2.0, 20.0]), min_size=8, max_size=8),
+)
+@example(speeds=[100.0] * 7 + [10.0], alphas=[0.0, 0.0, 0.0, 20.0, 0.0, 0.0, 0.0, 0.0])
+def test_a_sum_under_a_limit_is_sent_on_when_its_slowest_part_is_there(speeds, alphas):
+    """Paths that join start as their latencies say, and the first of them may end before others."""
+    topology = unlike(open_cluster(EVERYWHERE), speeds, alphas)
+    limit = SharedLimit("all", tuple(link.ends for link in topology.links), 0.9 * sum(speeds))
+    problem = Problem(replace(topology, limits=(limit,)), make_collective("all-reduce", 4, 4e5))
+    routes = Routes(problem.topology)
+    crossed = [routes.number(each(problem.topology)) for each in (joining, parting)]
+    route, chunk, nbytes = np.array(crossed), np.array([0, 0]), np.array([1e5, 1e5])
+    start = np.array([0.0, routes.transfers.delay(1e5)[crossed[0]]])
+    timed, _ = routes.paths.sent(route, chunk, start, nbytes)
+    waits = routes.paths.waits(route, np.array([0]), np.array([1]))
+    plan = in_epochs(problem, routes.paths.alone, timed, waits=waits, epoch_duration=0.5)
+    others = [replace(each, chunk=number) for number in (1, 2, 3) for each in plan.sends]
+    shifted = [replace(each, epoch=each.epoch + each.chunk * plan.horizon) for each in others]
+    verify(problem, replace(plan, sends=(*plan.sends, *shifted), horizon=4 * plan.horizon))
 
 
 def test_a_sum_waits_once_for_what_brings_its_parts_and_what_parts_for_all():
