@@ -9,11 +9,13 @@ import { CutView } from "./cuts.js";
 import { h } from "./dom.js";
 import { Folding } from "./folding.js";
 import { Gestures } from "./gestures.js";
+import gesturesCss from "./gestures.css";
 import { follow, testHandle } from "./host.js";
 import inspectCss from "./inspect/inspect.css";
 import { Inspector } from "./inspect/inspector.js";
 import { Keyboard } from "./keyboard.js";
 import { MarkView } from "./marks.js";
+import { Menu } from "./menu.js";
 import { History, signature, wholeDrawing } from "./model.js";
 import { Overlay } from "./overlay.js";
 import { Panels } from "./panels.js";
@@ -97,7 +99,8 @@ export class Canvas {
     this.incumbents = new Incumbents(this, { load: (how) => this.#loadScene(how), report: () => this.transport.report() });
     const { regions, borders, cells, tokens } = this.overlay.layers;
     this.dom.stage.append(regions, graph, borders, cells, tokens, ...this.panels.elements, this.markView.element, this.folding.element, this.incumbents.element);
-    root.append(h("style", {}, css + inspectCss), this.dom.stage, this.inspector.element, this.timeline.element, live);
+    this.menu = new Menu(this);
+    root.append(h("style", {}, css + gesturesCss + inspectCss), this.dom.stage, this.inspector.element, this.timeline.element, live, ...this.menu.elements);
     root.style.height = this.model.get("height") || "100%";
     el.append(root);
     this.stage = new Stage(graph);
@@ -105,6 +108,7 @@ export class Canvas {
     this.gestures = new Gestures(this);
     this.sketchView.listen();
     this.inspector.listen();
+    this.menu.listen();
     this.keyboard = new Keyboard(this);
     root.__canvas = testHandle(this);
   }
@@ -132,6 +136,7 @@ export class Canvas {
   destroy() {
     this.alive = false;
     this.unfollow();
+    this.menu.close();
     this.inspector.destroy();
     this.stage.destroy();
     this.dom.root.remove();

@@ -7,7 +7,7 @@
 
 import { align, freeSpot, hostRects, rectsOf } from "./arrange.js";
 import { clip, paste, repeatHost } from "./clones.js";
-import { centre } from "./geometry.js";
+import { centre, hullRect, rectOf } from "./geometry.js";
 import * as edit from "./model.js";
 import { EditError, KINDS } from "./model.js";
 import { saveGif, saveWebm } from "./record.js";
@@ -76,10 +76,14 @@ function remove(canvas, args) {
   canvas.say(`Deleted ${counted(devices.length - now.devices.length, "device")} and ${counted(links.length - now.links.length, "link")}`);
 }
 
-/** @param {Canvas} canvas @param {import("./clones.js").Clip | null} what @param {number} times */
-function put(canvas, what, times = 1) {
+/**
+ * @param {Canvas} canvas @param {import("./clones.js").Clip | null} what
+ * @param {{times?: number, at?: [number, number]}} [where] at: its middle, else beside the original
+ */
+function put(canvas, what, { times = 1, at } = {}) {
   if (!what) throw new EditError("nothing to paste; select devices or a host and copy them");
-  const by = /** @type {[number, number]} */ ([PASTE_OFFSET * times, PASTE_OFFSET * times]);
+  const { x, y } = centre(hullRect(Object.values(what.positions).map(([px, py]) => rectOf({ x: px, y: py }))));
+  const by = /** @type {[number, number]} */ (at ? [at[0] - x, at[1] - y] : [PASTE_OFFSET * times, PASTE_OFFSET * times]);
   const made = paste(canvas.drawing, what, by);
   canvas.commit(made.drawing);
   const host = new Map(made.drawing.topology.devices.map((d) => [d.name, d.host]));
@@ -96,6 +100,13 @@ function selectAll(canvas) {
     hosts: [...edit.hostNames(topology)],
     links: edit.linesOf(topology).map(({ a, b }) => [a, b]),
   });
+}
+
+/** Show what is selected as large as it may be, or everything. @param {Canvas} canvas */
+function zoomToSelection(canvas) {
+  const rects = canvas.stage.rectsOf(canvas.selection);
+  if (!rects.length) return canvas.fit();
+  return canvas.stage.show(rects);
 }
 
 /** @param {Canvas} canvas */
@@ -153,9 +164,9 @@ const COMMANDS = {
     canvas.clipboard = { what, pasted: 0 };
     canvas.say(`Copied ${counted(what.topology.devices.length, "device")}`);
   },
-  paste: (canvas) => {
-    canvas.clipboard.pasted += 1;
-    put(canvas, canvas.clipboard.what, canvas.clipboard.pasted);
+  paste: (canvas, { at }) => {
+    canvas.clipboard.pasted += at ? 0 : 1;
+    put(canvas, canvas.clipboard.what, { times: canvas.clipboard.pasted, at });
   },
   duplicate: (canvas) => put(canvas, clip(canvas.drawing, canvas.selection)),
   repeat_host: (canvas, { host = canvas.selection.hosts[0], ...how }) => {
@@ -169,6 +180,8 @@ const COMMANDS = {
   undo: (canvas) => canvas.travel("undo"),
   redo: (canvas) => canvas.travel("redo"),
   fit: (canvas) => canvas.fit(),
+  zoom_selection: zoomToSelection,
+  menu: (canvas, { at }) => canvas.menu.open(at),
   fold: (canvas, how) => canvas.folding.turn(how),
   select_all: selectAll,
   play: (canvas) => canvas.transport.play(true),

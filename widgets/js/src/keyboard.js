@@ -28,12 +28,13 @@ export const SHEET = [
   ["Space  Home  End", "play or pause, go to the start, to the end"],
   ["H  T", "link load, text of what happens"],
   ["I", "inspector: arrows walk among the sends, Enter looks at one or at what is selected, Esc clears"],
-  ["F  +  -", "fit, zoom in, zoom out"],
+  ["F  Z  +  -", "fit, zoom to the selection, zoom in, zoom out"],
+  ["Menu  Shift+F10", "menu of what is selected; so do the right button and a long press"],
   ["?", "this sheet"],
 ];
 
 const PLAIN = {
-  v: ["select"], l: ["link"], f: ["fit"], h: ["heat"], o: ["fold"], t: ["log"], i: ["inspect"], "?": ["shortcuts"],
+  v: ["select"], l: ["link"], f: ["fit"], z: ["zoom_selection"], ContextMenu: ["menu"], h: ["heat"], o: ["fold"], t: ["log"], i: ["inspect"], "?": ["shortcuts"],
   g: ["add", { kind: "gpu" }], s: ["add", { kind: "switch" }], m: ["add", { kind: "memory" }],
   n: ["add", { kind: "nic" }], Delete: ["delete"], Backspace: ["delete"],
 };
@@ -75,6 +76,7 @@ export class Keyboard {
       return this.#run((event.shiftKey ? WITH_CTRL_SHIFT : WITH_CTRL)[key]);
     }
     if (event.altKey) return false;
+    if (key === "F10" && event.shiftKey) return this.#run(["menu"]);
     if (ARROWS[key]) return this.#arrow(ARROWS[key], event.shiftKey);
     if (key === "Tab") return event.target === this.canvas.dom.root && this.#walk(event.shiftKey ? -1 : 1);
     return this.#special(key) || this.#run(PLAIN[key]);

@@ -49,6 +49,7 @@ export class Panels {
 
   /** Whether an event belongs to a panel rather than to the drawing. @param {EventTarget} target */
   has(target) {
+    if (/** @type {Element} */ (target).closest?.(".tl-float")) return true;
     return [this.tools, this.log, this.sheet, this.canvas.incumbents.element, this.canvas.folding.element].some((panel) => panel.contains(/** @type {Node} */ (target)));
   }
 

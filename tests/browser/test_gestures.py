@@ -1,0 +1,210 @@
+"""Gestures people try on the canvas: the context menu, with mouse, touch and keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+pytestmark = pytest.mark.browser
+
+
+def menu(canvas: Any, name: str = "Commands for") -> Any:
+    """Return the menu that is open."""
+    return canvas.page.get_by_role("menu", name=name)
+
+
+def item(canvas: Any, name: str) -> Any:
+    """Return an item of a menu that is open."""
+    pattern = ("menuitem", "menuitemcheckbox")
+    return canvas.page.locator(
+        ", ".join(f"[role={role}]:has(> span:text-is('{name}'))" for role in pattern)
+    )
+
+
+def right_click(canvas: Any, name: str) -> None:
+    """Click a device with the right button."""
+    canvas.page.mouse.click(*canvas.at(name), button="right")
+    canvas.settle()
+
+
+def choose(canvas: Any, *names: str) -> None:
+    """Click items, the first one's submenu being the next one's menu."""
+    for name in names:
+        item(canvas, name).click()
+    canvas.settle()
+
+
+def inside(outer: Any, inner: Any) -> bool:
+    """Return whether a box lies in another."""
+    return all(
+        outer[at] <= inner[at] and inner[at] + inner[size] <= outer[at] + outer[size]
+        for at, size in (("x", "width"), ("y", "height"))
+    )
+
+
+def place(canvas: Any, x: float, y: float) -> tuple[float, float]:
+    """Return where a place of the drawing is on the page."""
+    return canvas._screen("return x;", [x, y])
+
+
+# ---- the context menu ----
+
+
+def test_a_right_click_selects_a_device_and_offers_what_fits_it(drawn: Any) -> None:
+    drawn.click("g3")
+    right_click(drawn, "g0")
+    expect(menu(drawn, "Commands for g0")).to_be_visible()
+    assert drawn.ask("c.canvas.selection.devices") == ["g0"]
+    expect(item(drawn, "Take out of the host")).to_be_visible()
+    expect(item(drawn, "Align")).to_have_count(0)
+    choose(drawn, "Delete")
+    assert drawn.names == ["g1", "g2", "g3"]
+    expect(menu(drawn)).to_be_hidden()
+    drawn.page.keyboard.press("Control+z")
+    drawn.settle()
+    assert drawn.names == ["g0", "g1", "g2", "g3"]
+
+
+def test_a_mixed_selection_is_kept_and_still_offers_what_fits_its_parts(drawn: Any) -> None:
+    drawn.do("select", devices=["g0", "g2"], links=[["g0", "g1"]], hosts=[])
+    right_click(drawn, "g2")
+    expect(menu(drawn, "Commands for 3 selected")).to_be_visible()
+    choose(drawn, "Align", "Top edges")
+    assert drawn.ask("[c.drawing.positions.g0[1], c.drawing.positions.g2[1]]") == [0, 0]
+    right_click(drawn, "g2")
+    choose(drawn, "Put into a host")
+    hosts = {each["name"]: each["host"] for each in drawn.topology["devices"]}
+    assert hosts == {"g0": "host0", "g1": "h0", "g2": "host0", "g3": "h1"}
+
+
+def test_a_link_takes_another_type_and_becomes_one_way(drawn: Any) -> None:
+    drawn.page.mouse.click(*place(drawn, 100, 160), button="right")
+    expect(menu(drawn, "Commands for g2 and g3")).to_be_visible()
+    choose(drawn, "Make one-way")
+    assert ("g3", "g2") not in drawn.pairs
+    assert ("g2", "g3") in drawn.pairs
+    drawn.ask(
+        "void c.canvas.model.receive('link_preset', x)",
+        {"bandwidth": 25, "alpha": 1, "medium": "EDR"},
+    )
+    drawn.page.mouse.click(*place(drawn, 100, 160), button="right")
+    choose(drawn, "Link type", "EDR · 25 GB/s · 1 µs, as the next link")
+    link = next(
+        each for each in drawn.topology["links"] if each["src"] == "g2" and each["dst"] == "g3"
+    )
+    assert (link["bandwidth"], link["alpha"], link["medium"]) == (25, 1, "EDR")
+
+
+def test_a_host_is_repeated_folded_and_opened_from_its_menu(drawn: Any) -> None:
+    x, y = drawn.at("g0")
+    drawn.page.mouse.click(x, y + 40, button="right")  # its box, below the device
+    drawn.page.keyboard.press("Escape")
+    drawn.page.mouse.click(*place(drawn, -52, 0), button="right")
+    expect(menu(drawn, "Commands for h0")).to_be_visible()
+    choose(drawn, "Repeat", "4 in all, joined by a switch")
+    assert len(drawn.names) == 11
+    drawn.do("select", hosts=["h0"])
+    drawn.keys("ContextMenu")
+    choose(drawn, "Fold")
+    assert drawn.ask("c.shown.groups.map((g) => g.host)") == ["h0"]
+    drawn.keys("Shift+F10")
+    choose(drawn, "Open")
+    assert drawn.ask("c.shown.groups.length") == 0
+
+
+def test_the_ground_adds_and_pastes_where_it_was_clicked(drawn: Any) -> None:
+    drawn.click("g1")
+    drawn.keys("Control+c")
+    spot = place(drawn, 100, 80)
+    drawn.page.mouse.click(*spot, button="right")
+    expect(menu(drawn, "Commands for the drawing")).to_be_visible()
+    choose(drawn, "Add a switch here")
+    assert drawn.names[-1] == "switch0"
+    x, y = drawn.ask("c.drawing.positions.switch0")
+    assert abs(x - 100) <= 1
+    assert abs(y - 80) <= 1
+    drawn.page.mouse.click(*place(drawn, -120, 80), button="right")
+    choose(drawn, "Paste here")
+    x, y = drawn.ask("c.drawing.positions.g4")
+    assert abs(x + 120) <= 1
+    assert abs(y - 80) <= 1
+
+
+def test_keys_walk_the_menu_and_its_submenus(drawn: Any) -> None:
+    drawn.keys("Control+a", "ContextMenu")
+    focused = "document.activeElement.firstElementChild?.textContent"
+    assert drawn.page.evaluate(focused) == "Link type"
+    drawn.page.keyboard.press("ArrowRight")
+    expect(menu(drawn, "Link type")).to_be_visible()
+    drawn.page.keyboard.press("Escape")
+    expect(menu(drawn, "Link type")).to_be_hidden()
+    assert drawn.page.evaluate(focused) == "Link type"
+    for key in ("End", "ArrowUp", "d"):
+        drawn.page.keyboard.press(key)
+    assert drawn.page.evaluate(focused) == "Delete"
+    drawn.page.keyboard.press("Escape")
+    expect(menu(drawn)).to_be_hidden()
+    assert drawn.page.evaluate("document.activeElement.classList.contains('tl')")
+    drawn.do("select", devices=drawn.names)
+    drawn.keys("ContextMenu")
+    for key in ("a", "ArrowRight", "ArrowDown", "Enter"):
+        drawn.page.keyboard.press(key)
+    drawn.settle()
+    assert len({x for x, _ in drawn.ask("Object.values(c.drawing.positions)")}) == 1
+
+
+def test_no_menu_leaves_the_canvas(show: Any, new_page: Any, ring: Any) -> None:
+    page = new_page(viewport={"width": 390, "height": 420})
+    canvas = show(page, ring[0])
+    root = canvas.root.bounding_box()
+    corners = [(x, y) for x in (9, root["width"] - 9) for y in (9, root["height"] - 9)]
+    for x, y in corners:
+        page.mouse.click(root["x"] + x, root["y"] + y, button="right")
+        canvas.settle()
+        assert inside(root, menu(canvas).bounding_box())
+        page.keyboard.press("Escape")
+    canvas.do("select", devices=canvas.names)
+    right_click(canvas, "g2")
+    item(canvas, "Align").click()
+    assert inside(root, menu(canvas, "Align").bounding_box())
+
+
+def test_a_long_press_opens_it_and_keeps_what_is_selected(
+    show: Any, new_page: Any, ring: Any
+) -> None:
+    page = new_page(has_touch=True)
+    canvas = show(page, ring[0])
+    canvas.do("select", devices=["g0", "g1"])
+    session = page.context.new_cdp_session(page)
+    x, y = canvas.at("g0")
+
+    def touch(kind: str, points: list[dict[str, float]]) -> None:
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    touch("touchStart", [{"x": x, "y": y}])
+    expect(menu(canvas, "Commands for 2 selected")).to_be_visible()
+    touch("touchEnd", [])
+    canvas.settle()
+    assert canvas.ask("c.canvas.selection.devices") == ["g0", "g1"]
+    item(canvas, "Align").tap()
+    item(canvas, "Centres").tap()
+    canvas.settle()
+    assert canvas.ask("c.drawing.positions.g0[0] === c.drawing.positions.g1[0]")
+    touch("touchStart", [{"x": x, "y": y + 200}])
+    touch("touchMove", [{"x": x + 40, "y": y + 200}])
+    page.wait_for_timeout(600)
+    touch("touchEnd", [])
+    expect(menu(canvas)).to_be_hidden()
+
+
+def test_a_view_that_only_shows_offers_nothing_that_edits(show: Any, page: Page, ring: Any) -> None:
+    canvas = show(page, ring[0])
+    canvas.ask("void c.canvas.model.receive('locked', true)")
+    right_click(canvas, "g0")
+    expect(item(canvas, "Delete")).to_have_count(0)
+    choose(canvas, "Zoom to selection")
+    x, _y = canvas.at("g0")
+    box = canvas.root.bounding_box()
+    assert abs(x - box["x"] - box["width"] / 2) < 2
