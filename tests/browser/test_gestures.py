@@ -1,4 +1,4 @@
-"""Gestures people try on the canvas: the context menu, with mouse, touch and keys."""
+"""Gestures people try on the canvas, with mouse, touch and keys: menus, renaming in place."""
 
 from __future__ import annotations
 
@@ -208,3 +208,67 @@ def test_a_view_that_only_shows_offers_nothing_that_edits(show: Any, page: Page,
     x, _y = canvas.at("g0")
     box = canvas.root.bounding_box()
     assert abs(x - box["x"] - box["width"] / 2) < 2
+
+
+# ---- renaming in place ----
+
+
+def test_a_double_click_renames_a_device_and_a_bad_name_says_why(drawn: Any) -> None:
+    drawn.page.mouse.dblclick(*drawn.at("g0"))
+    field = drawn.page.get_by_role("textbox", name="New name of g0")
+    expect(field).to_be_focused()
+    field.fill("g1")
+    field.press("Enter")
+    expect(drawn.page.get_by_text("there is a device called g1 already")).to_be_visible()
+    expect(field).to_be_visible()
+    field.fill("root")
+    field.press("Enter")
+    expect(field).to_be_hidden()
+    assert drawn.names[0] == "root"
+    assert drawn.ask("c.canvas.selection.devices") == ["root"]
+    drawn.page.keyboard.press("Control+z")  # the canvas has the focus again
+    drawn.settle()
+    assert drawn.names[0] == "g0"
+
+
+def test_the_name_and_the_box_of_a_host_rename_it(drawn: Any) -> None:
+    drawn.page.mouse.dblclick(*place(drawn, 100, -70))  # above its box
+    field = drawn.page.get_by_role("textbox", name="New name of h0")
+    expect(field).to_be_focused()
+    field.fill("box")
+    drawn.page.mouse.click(*place(drawn, 100, 80))  # leaving it keeps what was typed
+    drawn.settle()
+    assert [each["host"] for each in drawn.topology["devices"]] == ["box", "box", "h1", "h1"]
+    drawn.page.mouse.dblclick(*place(drawn, 100, 200))
+    expect(drawn.page.get_by_role("textbox", name="New name of h1")).to_be_focused()
+
+
+def test_f2_renames_and_escape_drops(drawn: Any) -> None:
+    drawn.click("g2")
+    drawn.keys("F2")
+    field = drawn.page.get_by_role("textbox", name="New name of g2")
+    expect(field).to_have_value("g2")
+    field.fill("x")
+    field.press("Escape")
+    expect(field).to_be_hidden()
+    assert "g2" in drawn.names
+    drawn.keys("F2")
+    drawn.page.keyboard.type("nvl")
+    drawn.page.keyboard.press("Enter")
+    drawn.settle()
+    assert "nvl" in drawn.names
+    drawn.do("select", devices=["g0", "g1"])
+    drawn.keys("F2")
+    expect(drawn.page.get_by_text("renaming needs one device or one host")).to_be_visible()
+
+
+def test_a_device_named_after_its_host_keeps_that(drawn: Any) -> None:
+    """The box says h0 already, so the device's name on the screen is only the rest of it."""
+    drawn.do("rename_device", device="g0", name="h0/gpu0")
+    drawn.do("rename", device="h0/gpu0")
+    field = drawn.page.get_by_role("textbox", name="New name of h0/gpu0")
+    expect(field).to_have_value("gpu0")
+    field.fill("a")
+    field.press("Enter")
+    drawn.settle()
+    assert drawn.names[0] == "h0/a"

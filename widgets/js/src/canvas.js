@@ -20,6 +20,7 @@ import { History, signature, wholeDrawing } from "./model.js";
 import { Overlay } from "./overlay.js";
 import { Panels } from "./panels.js";
 import { Clock, filmOf } from "./player.js";
+import { Renaming } from "./renaming.js";
 import { SketchView } from "./sketch.js";
 import { Stage } from "./stage.js";
 import css from "./style.css";
@@ -90,6 +91,7 @@ export class Canvas {
     this.dom = { root, graph, live, stage: h("div", { class: "tl-stage" }) };
     this.panels = new Panels(this);
     this.folding = new Folding(this);
+    this.renaming = new Renaming(this);
     this.transport = new Transport(this);
     this.markView = new MarkView(this);
     this.sketchView = new SketchView(this);
@@ -98,7 +100,7 @@ export class Canvas {
     this.timeline = new Timeline(this);
     this.incumbents = new Incumbents(this, { load: (how) => this.#loadScene(how), report: () => this.transport.report() });
     const { regions, borders, cells, tokens } = this.overlay.layers;
-    this.dom.stage.append(regions, graph, borders, cells, tokens, ...this.panels.elements, this.markView.element, this.folding.element, this.incumbents.element);
+    this.dom.stage.append(regions, graph, borders, cells, tokens, ...this.panels.elements, this.markView.element, this.folding.element, this.incumbents.element, this.renaming.element);
     this.menu = new Menu(this);
     root.append(h("style", {}, css + gesturesCss + inspectCss), this.dom.stage, this.inspector.element, this.timeline.element, live, ...this.menu.elements);
     root.style.height = this.model.get("height") || "100%";
@@ -109,6 +111,7 @@ export class Canvas {
     this.sketchView.listen();
     this.inspector.listen();
     this.menu.listen();
+    this.renaming.listen();
     this.keyboard = new Keyboard(this);
     root.__canvas = testHandle(this);
   }

@@ -142,6 +142,7 @@ const COMMANDS = {
   add,
   host: intoHost,
   ungroup: (canvas) => intoHost(canvas, { name: null }),
+  rename: (canvas, { device, host }) => canvas.renaming.open(device ?? host ? { device, host } : undefined),
   rename_device: (canvas, { device, name }) => {
     const selected = canvas.selection.devices.includes(device);
     canvas.commit(edit.renameDevice(canvas.drawing, device, name));

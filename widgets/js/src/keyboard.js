@@ -18,6 +18,7 @@ export const SHEET = [
   ["O", "fold or open the selected hosts, or all of them"],
   ["L", "link: Tab or arrows choose the other end, Enter draws"],
   ["V  Esc", "back to selecting; Esc again selects nothing"],
+  ["F2", "rename the device or the host that is selected; so does a double click"],
   ["Del", "delete the selection"],
   ["Ctrl+Z  Ctrl+Shift+Z", "undo, redo"],
   ["Ctrl+C  Ctrl+V  Ctrl+D", "copy, paste, duplicate"],
@@ -36,7 +37,7 @@ export const SHEET = [
 const PLAIN = {
   v: ["select"], l: ["link"], f: ["fit"], z: ["zoom_selection"], ContextMenu: ["menu"], h: ["heat"], o: ["fold"], t: ["log"], i: ["inspect"], "?": ["shortcuts"],
   g: ["add", { kind: "gpu" }], s: ["add", { kind: "switch" }], m: ["add", { kind: "memory" }],
-  n: ["add", { kind: "nic" }], Delete: ["delete"], Backspace: ["delete"],
+  n: ["add", { kind: "nic" }], F2: ["rename"], Delete: ["delete"], Backspace: ["delete"],
 };
 
 const WITH_CTRL = {

@@ -73,7 +73,9 @@ function ofSelection(situation) {
   const { selection, copied, place } = situation;
   const nodes = selection.devices.length + selection.hosts.length > 0;
   const inHost = selection.hosts.length === 1 && !selection.devices.length;
+  const named = selection.devices.length + selection.hosts.length === 1 && !selection.links.length;
   return [
+    only(named, { label: "Rename", keys: "F2", command: "rename" }),
     inHost ? [{ label: "Add here", items: adding(place, (label) => `A ${label}`) }] : [],
     selection.links.length ? ofLinks(situation) : [],
     nodes ? arranging(situation) : [],
