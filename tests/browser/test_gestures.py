@@ -1,4 +1,4 @@
-"""Gestures people try on the canvas, with mouse, touch and keys: menus, renaming in place."""
+"""Gestures people try on the canvas, with mouse, touch and keys: menus, renaming, finding."""
 
 from __future__ import annotations
 
@@ -272,3 +272,53 @@ def test_a_device_named_after_its_host_keeps_that(drawn: Any) -> None:
     field.press("Enter")
     drawn.settle()
     assert drawn.names[0] == "h0/a"
+
+
+# ---- finding and zooming ----
+
+
+def test_matches_are_listed_as_one_types_and_enter_zooms_to_one(drawn: Any) -> None:
+    drawn.keys("Control+f")
+    field = drawn.page.get_by_role("combobox", name="Find a device or a host")
+    expect(field).to_be_focused()
+    drawn.page.keyboard.type("h1")
+    options = drawn.page.get_by_role("option")
+    expect(options).to_have_text(["h1host", "g2gpu in h1", "g3gpu in h1"])
+    for key in ("ArrowDown", "ArrowDown", "Enter"):
+        drawn.page.keyboard.press(key)
+    drawn.settle()
+    assert drawn.ask("c.canvas.selection") == {"devices": ["g3"], "links": [], "hosts": []}
+    box = drawn.root.bounding_box()
+    assert abs(drawn.at("g3")[0] - box["x"] - box["width"] / 2) < 2
+    expect(field).to_be_focused()
+    drawn.page.keyboard.press("Escape")
+    expect(field).to_be_hidden()
+    drawn.page.keyboard.press("Delete")
+    drawn.settle()
+    assert "g3" not in drawn.names
+
+
+def test_all_matches_are_selected_at_once(drawn: Any) -> None:
+    drawn.tool("Find")
+    field = drawn.page.get_by_role("combobox", name="Find a device or a host")
+    field.fill("gpu h0")
+    drawn.page.keyboard.press("Control+Enter")
+    expect(field).to_be_hidden()
+    assert drawn.ask("c.canvas.selection.devices") == ["g0", "g1"]
+    drawn.tool("Find")
+    field.fill("nothing")
+    expect(drawn.page.get_by_role("search").get_by_role("status")).to_have_text("none")
+
+
+def test_the_zoom_figure_follows_and_goes_back_to_100(drawn: Any) -> None:
+    figure = drawn.root.get_by_role("button", name="Zoom is")
+    drawn.do("zoom", level=0.5)
+    expect(figure).to_have_text("50 %")
+    figure.click()
+    expect(figure).to_have_text("100 %")
+    drawn.click("g0")
+    drawn.keys("z")
+    expect(figure).to_have_text("150 %")
+    assert drawn.ask("c.cy.zoom()") == 1.5
+    drawn.keys("0")
+    expect(figure).to_have_text("100 %")

@@ -7,6 +7,7 @@ import { placeMissing } from "./arrange.js";
 import { run } from "./commands.js";
 import { CutView } from "./cuts.js";
 import { h } from "./dom.js";
+import { Finding } from "./finding.js";
 import { Folding } from "./folding.js";
 import { Gestures } from "./gestures.js";
 import gesturesCss from "./gestures.css";
@@ -92,6 +93,7 @@ export class Canvas {
     this.panels = new Panels(this);
     this.folding = new Folding(this);
     this.renaming = new Renaming(this);
+    this.finding = new Finding(this);
     this.transport = new Transport(this);
     this.markView = new MarkView(this);
     this.sketchView = new SketchView(this);
@@ -100,7 +102,7 @@ export class Canvas {
     this.timeline = new Timeline(this);
     this.incumbents = new Incumbents(this, { load: (how) => this.#loadScene(how), report: () => this.transport.report() });
     const { regions, borders, cells, tokens } = this.overlay.layers;
-    this.dom.stage.append(regions, graph, borders, cells, tokens, ...this.panels.elements, this.markView.element, this.folding.element, this.incumbents.element, this.renaming.element);
+    this.dom.stage.append(regions, graph, borders, cells, tokens, ...this.panels.elements, this.markView.element, this.folding.element, this.incumbents.element, this.renaming.element, this.finding.element);
     this.menu = new Menu(this);
     root.append(h("style", {}, css + gesturesCss + inspectCss), this.dom.stage, this.inspector.element, this.timeline.element, live, ...this.menu.elements);
     root.style.height = this.model.get("height") || "100%";
@@ -214,6 +216,7 @@ export class Canvas {
     this.markView.refresh();
     this.sketchView.refresh();
     this.inspector.repainted();
+    this.finding.refresh();
     this.panels.refresh();
     this.selectionChanged();
     this.redrawAll();

@@ -182,6 +182,8 @@ const COMMANDS = {
   redo: (canvas) => canvas.travel("redo"),
   fit: (canvas) => canvas.fit(),
   zoom_selection: zoomToSelection,
+  zoom: (canvas, { level = 1 }) => canvas.zoom(level / canvas.stage.cy.zoom()),
+  find: (canvas, { on }) => canvas.finding.show(on),
   menu: (canvas, { at }) => canvas.menu.open(at),
   fold: (canvas, how) => canvas.folding.turn(how),
   select_all: selectAll,

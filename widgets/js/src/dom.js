@@ -53,6 +53,8 @@ export const icons = {
   redo: svg('<path d="M15 14l5-5-5-5"/><path d="M20 9h-9a6 6 0 000 12h2"/>'),
   delete: svg('<path d="M4 7h16M9 7V4h6v3M6 7l1 13h10l1-13"/>'),
   fit: svg('<path d="M4 9V4h5M20 9V4h-5M4 15v5h5M20 15v5h-5"/>'),
+  find: svg('<circle cx="10.5" cy="10.5" r="6"/><path d="M15 15l5 5"/>'),
+  zoom: "100 %",
   help: svg('<circle cx="12" cy="12" r="8.5"/><path d="M9.6 9.6a2.5 2.5 0 114 2c-1 .7-1.6 1.2-1.6 2.2M12 17h.01"/>'),
   play: svg('<path d="M7 4.5v15l13-7.5z"/>'),
   pause: svg('<path d="M7 5h3.6v14H7zM13.4 5H17v14h-3.6z"/>'),

@@ -58,6 +58,7 @@ export class Gestures {
       });
     });
     cy.on("position bounds pan zoom resize", () => canvas.redrawAll());
+    cy.on("zoom", () => canvas.panels.showZoom(cy.zoom()));
     cy.on("select unselect", () => !canvas.stage.applying && canvas.selectionChanged());
     cy.on("tap", (event) => this.#isSecond(event.renderedPosition) && this.#onDouble(event));
     cy.on("mouseover", "node.group", (event) => this.#overGroup(event.target.data("name")));

@@ -29,20 +29,21 @@ export const SHEET = [
   ["Space  Home  End", "play or pause, go to the start, to the end"],
   ["H  T", "link load, text of what happens"],
   ["I", "inspector: arrows walk among the sends, Enter looks at one or at what is selected, Esc clears"],
-  ["F  Z  +  -", "fit, zoom to the selection, zoom in, zoom out"],
+  ["Ctrl+F", "find devices and hosts: Enter selects one and zooms to it, Ctrl+Enter selects all"],
+  ["F  Z  0  +  -", "fit, zoom to the selection, to 100 %, in, out"],
   ["Menu  Shift+F10", "menu of what is selected; so do the right button and a long press"],
   ["?", "this sheet"],
 ];
 
 const PLAIN = {
-  v: ["select"], l: ["link"], f: ["fit"], z: ["zoom_selection"], ContextMenu: ["menu"], h: ["heat"], o: ["fold"], t: ["log"], i: ["inspect"], "?": ["shortcuts"],
+  v: ["select"], l: ["link"], f: ["fit"], z: ["zoom_selection"], 0: ["zoom"], ContextMenu: ["menu"], h: ["heat"], o: ["fold"], t: ["log"], i: ["inspect"], "?": ["shortcuts"],
   g: ["add", { kind: "gpu" }], s: ["add", { kind: "switch" }], m: ["add", { kind: "memory" }],
   n: ["add", { kind: "nic" }], F2: ["rename"], Delete: ["delete"], Backspace: ["delete"],
 };
 
 const WITH_CTRL = {
   z: ["undo"], y: ["redo"], g: ["host"], a: ["select_all"], c: ["copy"], v: ["paste"],
-  d: ["duplicate"],
+  d: ["duplicate"], f: ["find"],
 };
 
 const WITH_CTRL_SHIFT = { z: ["redo"], g: ["ungroup"] };

@@ -26,7 +26,7 @@ import { KINDS } from "./model.js";
 import { digits } from "./units.js";
 
 /** Commands that change nothing but the view, or only move devices. */
-const VIEWING = new Set(["align", "copy", "fit", "fold", "select_all", "shortcuts", "zoom_selection"]);
+const VIEWING = new Set(["align", "copy", "find", "fit", "fold", "select_all", "shortcuts", "zoom_selection"]);
 const KEYS = { gpu: "G", switch: "S", memory: "M", nic: "N" };
 /** Link types of the drawing that a menu offers. */
 const MOST_TYPES = 8;
@@ -61,7 +61,7 @@ function ofGround({ drawing, place, copied, history }) {
       ...only(history.future, { label: "Redo", keys: "Ctrl+Shift+Z", command: "redo" }),
     ],
     [
-      ...only(some, { label: "Fit", keys: "F", command: "fit" }),
+      ...only(some, { label: "Find", keys: "Ctrl+F", command: "find" }, { label: "Fit", keys: "F", command: "fit" }),
       ...only(hosts, { label: "Fold or open all hosts", keys: "O", command: "fold" }),
       { label: "Keyboard", keys: "?", command: "shortcuts", args: { on: true } },
     ],

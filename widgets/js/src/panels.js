@@ -18,7 +18,7 @@ const TOOLS = [
   ["nic", "Add a NIC (N)", "add", { kind: "nic" }],
   ["host", "Put into a host (Ctrl+G)"], null,
   ["undo", "Undo (Ctrl+Z)"], ["redo", "Redo (Ctrl+Shift+Z)"], ["delete", "Delete (Del)"], null,
-  ["fit", "Fit (F)"], ["help", "Keyboard (?)", "shortcuts"],
+  ["fit", "Fit (F)"], ["zoom", "Zoom to 100 % (0)"], ["find", "Find (Ctrl+F)"], ["help", "Keyboard (?)", "shortcuts"],
 ];
 
 /** A cluster that is not there yet, for the empty canvas. */
@@ -60,12 +60,13 @@ export class Panels {
       if (!tool) return h("i", { class: "tl-sep" });
       const [icon, title, command = icon, args] = tool;
       const button = iconButton(icon, title, () => {
-        run(canvas, command, args);
         canvas.dom.root.focus({ preventScroll: true });
+        run(canvas, command, args);
       });
       this.buttons[icon] = button;
       return button;
     });
+    this.buttons.zoom.classList.add("tl-figure");
     this.tools = h("div", { class: "tl-bar", role: "toolbar", "aria-label": "Drawing tools" }, ...parts);
   }
 
@@ -79,6 +80,15 @@ export class Panels {
       "div", { class: "tl-sheet", role: "dialog", "aria-label": "Keyboard", hidden: true },
       h("header", {}, h("b", {}, "Keyboard"), close), h("dl", {}, ...rows),
     );
+  }
+
+  /** The zoom figure. @param {number} zoom */
+  showZoom(zoom) {
+    const figure = `${Math.round(zoom * 100)} %`;
+    const { zoom: button } = this.buttons;
+    if (button.textContent === figure) return;
+    button.textContent = figure;
+    button.setAttribute("aria-label", `Zoom is ${figure}: back to 100 % (0)`);
   }
 
   /** The drawing, the mode or the scene changed. */
