@@ -1,4 +1,4 @@
-"""Gestures people try on the canvas, with mouse, touch and keys: menus, renaming, finding."""
+"""Gestures people try on the canvas: menus, renaming, finding, links and copies by pattern."""
 
 from __future__ import annotations
 
@@ -322,3 +322,58 @@ def test_the_zoom_figure_follows_and_goes_back_to_100(drawn: Any) -> None:
     assert drawn.ask("c.cy.zoom()") == 1.5
     drawn.keys("0")
     expect(figure).to_have_text("100 %")
+
+
+# ---- links and copies by pattern ----
+
+
+def test_a_switch_with_eight_gpus_is_drawn_in_five_actions(show: Any, page: Page) -> None:
+    """G, 8, S, select all, and all to the switch, which is one step of the history."""
+    canvas = show(page)
+    canvas.keys("g", "8", "s", "Control+a")
+    canvas.page.mouse.move(5, 5)
+    canvas.keys("*")
+    expect(page.get_by_text("8 links made")).to_be_visible()
+    assert canvas.pairs == {
+        ends for i in range(8) for ends in ((f"gpu{i}", "switch0"), ("switch0", f"gpu{i}"))
+    }
+    canvas.keys("*")
+    expect(page.get_by_text("0 links made; 8 were there already")).to_be_visible()
+    canvas.keys("Control+z")
+    assert canvas.pairs == set()
+    assert len(canvas.names) == 9
+
+
+def test_the_menu_links_all_to_the_device_that_was_clicked(drawn: Any) -> None:
+    drawn.ask(
+        "void c.canvas.model.receive('link_preset', x)",
+        {"bandwidth": 25, "alpha": 1, "medium": "EDR"},
+    )
+    drawn.do("select", devices=["g0", "g1", "g2"])
+    right_click(drawn, "g2")
+    choose(drawn, "Link", "All to g2")
+    expect(drawn.page.get_by_text("1 link made; one was there already")).to_be_visible()
+    links = {(each["src"], each["dst"]): each for each in drawn.topology["links"]}
+    assert links["g0", "g2"]["medium"] == "EDR"
+    assert links["g1", "g2"]["bandwidth"] == 50
+
+
+def test_pairs_and_meshes_have_keys(show: Any, page: Page) -> None:
+    canvas = show(page)
+    canvas.keys("g", "4", "k")
+    assert len(canvas.pairs) == 12
+    canvas.keys("Control+z", "Control+c", "Control+v", "Control+a", "j")
+    assert {("gpu0", "gpu4"), ("gpu3", "gpu7")} <= canvas.pairs
+    assert len(canvas.pairs) == 8
+    canvas.do("select", devices=["gpu0", "gpu1", "gpu2"])
+    canvas.keys("j")
+    expect(page.get_by_text("needs two groups of the same size")).to_be_visible()
+
+
+def test_stamping_a_host_repeats_it(drawn: Any) -> None:
+    drawn.do("select", hosts=["h0"])
+    drawn.keys("4")
+    assert drawn.ask("c.canvas.selection.hosts.length") == 4
+    assert len(drawn.names) == 10
+    drawn.keys("Control+z")
+    assert len(drawn.names) == 4

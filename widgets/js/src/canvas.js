@@ -267,6 +267,11 @@ export class Canvas {
     this.wake();
   }
 
+  /** Host of a device. @param {string} name */
+  hostOf(name) {
+    return this.drawing.topology.devices[this.deviceIndex.get(name)]?.host ?? null;
+  }
+
   /** A device in one sentence, for those who listen. @param {string} name */
   describe(name) {
     const { devices, links } = this.drawing.topology;

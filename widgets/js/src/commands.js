@@ -10,6 +10,7 @@ import { clip, paste, repeatHost } from "./clones.js";
 import { centre, hullRect, rectOf } from "./geometry.js";
 import * as edit from "./model.js";
 import { EditError, KINDS } from "./model.js";
+import { endsOfSelection, hubOf, linkAll, mesh, pairs, stamp, star } from "./patterns.js";
 import { saveGif, saveWebm } from "./record.js";
 
 /** How far an arrow key moves the selection, in drawing units. */
@@ -128,6 +129,32 @@ function editLinks(canvas, { links = chosenLinks(canvas), values, both = true })
   canvas.commit(next);
 }
 
+/** Link what is selected by a pattern, and say how many links were made. @param {Canvas} canvas */
+function linkBy(canvas, { how, hub = canvas.hovered?.device, ...values }) {
+  const { drawing, selection } = canvas;
+  const names = endsOfSelection(drawing, selection, { gpus: how === "mesh" });
+  if (names.length < 2) throw new EditError("links need two devices; select more");
+  const wanted = { star: () => star(names, hubOf(drawing, names, hub)), pairs: () => pairs(drawing, names), mesh: () => mesh(names) }[how];
+  if (!wanted) throw new EditError(`cannot link as ${how}; there are star, pairs and mesh`);
+  const { drawing: next, made, there } = linkAll(drawing, wanted(), { ...canvas.model.get("link_preset"), ...values });
+  if (made && !canvas.commit(next)) return;
+  const rest = there ? `; ${there === 1 ? "one was" : `${there} were`} there already` : "";
+  canvas.panels.showToast(`${counted(made, "link")} made${rest}`);
+}
+
+/** @param {Canvas} canvas */
+function stampSelection(canvas, { times, join = null }) {
+  const { devices, hosts } = canvas.selection;
+  if (hosts.length === 1 && !devices.some((name) => canvas.hostOf(name) !== hosts[0])) {
+    return run(canvas, "repeat_host", { host: hosts[0], times: times - 1, join });
+  }
+  const made = stamp(canvas.drawing, canvas.selection, times);
+  if (!canvas.commit(made.drawing)) return undefined;
+  canvas.select({ devices: made.devices, hosts: made.hosts });
+  if (!canvas.stage.inView(canvas.stage.rectsOf(canvas.selection))) canvas.fit();
+  return canvas.panels.showToast(`There are ${times} in all`);
+}
+
 /** @type {Record<string, (canvas: Canvas, args: any) => unknown>} */
 const COMMANDS = {
   select: (canvas, args) => {
@@ -177,6 +204,8 @@ const COMMANDS = {
     canvas.fit();
     canvas.say(`There are ${counted(made.hosts.length, "host")} like ${host}`);
   },
+  link_by: linkBy,
+  stamp: stampSelection,
   align: (canvas, { how }) => canvas.commit(align(canvas.drawing, canvas.selection, how)),
   undo: (canvas) => canvas.travel("undo"),
   redo: (canvas) => canvas.travel("redo"),

@@ -17,6 +17,8 @@ export const SHEET = [
   ["Enter", "select the first device, then Tab and Shift+Tab walk on; open a folded host"],
   ["O", "fold or open the selected hosts, or all of them"],
   ["L", "link: Tab or arrows choose the other end, Enter draws"],
+  ["*  J  K", "link the selected: all to the one pointed at or to the only switch, in pairs, each to each"],
+  ["4  8", "stamp the selection, so that there are four or eight of it"],
   ["V  Esc", "back to selecting; Esc again selects nothing"],
   ["F2", "rename the device or the host that is selected; so does a double click"],
   ["Del", "delete the selection"],
@@ -38,7 +40,8 @@ export const SHEET = [
 const PLAIN = {
   v: ["select"], l: ["link"], f: ["fit"], z: ["zoom_selection"], 0: ["zoom"], ContextMenu: ["menu"], h: ["heat"], o: ["fold"], t: ["log"], i: ["inspect"], "?": ["shortcuts"],
   g: ["add", { kind: "gpu" }], s: ["add", { kind: "switch" }], m: ["add", { kind: "memory" }],
-  n: ["add", { kind: "nic" }], F2: ["rename"], Delete: ["delete"], Backspace: ["delete"],
+  n: ["add", { kind: "nic" }], F2: ["rename"], 4: ["stamp", { times: 4 }], 8: ["stamp", { times: 8 }],
+  "*": ["link_by", { how: "star" }], j: ["link_by", { how: "pairs" }], k: ["link_by", { how: "mesh" }], Delete: ["delete"], Backspace: ["delete"],
 };
 
 const WITH_CTRL = {

@@ -154,6 +154,7 @@ export class Menu {
     return {
       drawing: canvas.drawing, selection,
       place: { position: canvas.folding.middle(host) ?? [x, y], host },
+      device: canvas.stage.deviceAt(p),
       ground: ![...selection.devices, ...selection.hosts, ...selection.links].length,
       folded: shown.groups.map((group) => group.host).filter((name) => name !== null),
       copied: canvas.clipboard.what !== null,

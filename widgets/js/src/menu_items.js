@@ -14,6 +14,7 @@
  * @property {import("./types.js").Drawing} drawing
  * @property {import("./types.js").Selection} selection
  * @property {{position: [number, number], host: string | null}} place what was pointed at, in the drawing
+ * @property {string | null} device the one pointed at
  * @property {boolean} ground whether that is the empty ground
  * @property {string[]} folded hosts that are folded
  * @property {boolean} copied whether there is something to paste
@@ -22,6 +23,7 @@
  * @property {import("./types.js").LinkPreset} preset of the next link
  */
 
+import { endsOfSelection } from "./patterns.js";
 import { KINDS } from "./model.js";
 import { digits } from "./units.js";
 
@@ -78,17 +80,37 @@ function ofSelection(situation) {
     only(named, { label: "Rename", keys: "F2", command: "rename" }),
     inHost ? [{ label: "Add here", items: adding(place, (label) => `A ${label}`) }] : [],
     selection.links.length ? ofLinks(situation) : [],
-    nodes ? arranging(situation) : [],
+    nodes ? [...linking(situation), ...arranging(situation)] : [],
     nodes ? housing(situation) : [],
     [
       ...only(nodes, { label: "Copy", keys: "Ctrl+C", command: "copy" }),
       ...only(copied, { label: "Paste here", keys: "Ctrl+V", command: "paste", args: { at: place.position } }),
       ...only(nodes, { label: "Duplicate", keys: "Ctrl+D", command: "duplicate" }),
       ...only(inHost, { label: "Repeat", items: repeating(selection.hosts[0]) }),
+      ...only(nodes && !inHost, { label: "Stamp", items: STAMPS }),
     ],
     [{ label: "Zoom to selection", keys: "Z", command: "zoom_selection" }],
     [{ label: "Delete", keys: "Del", command: "delete" }],
   ];
+}
+
+/** @type {Item[]} */
+const STAMPS = [2, 4, 8, 16].map((times) => ({
+  label: `${times} in all`, keys: { 4: "4", 8: "8" }[times], command: "stamp", args: { times },
+}));
+
+/** Links by pattern. @param {Situation} situation @returns {Item[]} */
+function linking({ drawing, selection, device }) {
+  const names = endsOfSelection(drawing, selection);
+  const meshed = endsOfSelection(drawing, selection, { gpus: true });
+  const switches = drawing.topology.devices.filter((d) => d.kind === "switch" && names.includes(d.name));
+  const hub = names.includes(device ?? "") ? device : switches.length === 1 ? switches[0].name : null;
+  const items = [
+    ...only(names.length > 1 && hub !== null, { label: `All to ${hub}`, keys: "*", command: "link_by", args: { how: "star", hub } }),
+    ...only(names.length > 1 && names.length % 2 === 0, { label: "In pairs", keys: "J", command: "link_by", args: { how: "pairs" } }),
+    ...only(meshed.length > 1, { label: "Each to each", keys: "K", command: "link_by", args: { how: "mesh" } }),
+  ];
+  return only(items.length > 0, { label: "Link", items });
 }
 
 /** @param {boolean} fits @param {...Item} items */
