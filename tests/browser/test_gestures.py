@@ -377,3 +377,22 @@ def test_stamping_a_host_repeats_it(drawn: Any) -> None:
     assert len(drawn.names) == 10
     drawn.keys("Control+z")
     assert len(drawn.names) == 4
+
+
+# ---- bandwidths on the links ----
+
+
+def test_bandwidths_are_shown_where_they_can_be_read(drawn: Any) -> None:
+    """The ring has four lines; far out no label is drawn, and the key and the tool are one."""
+    assert drawn.ask("c.canvas.linkLabels.count") == 0
+    drawn.keys("b")
+    tool = drawn.root.get_by_role("button", name="Bandwidths on the links")
+    expect(tool).to_have_attribute("aria-pressed", "true")
+    assert drawn.ask("c.canvas.linkLabels.count") == 4
+    drawn.do("zoom", level=0.3)
+    assert drawn.ask("c.canvas.linkLabels.count") == 0
+    drawn.keys("f")
+    assert drawn.ask("c.canvas.linkLabels.count") == 4
+    tool.click()
+    drawn.settle()
+    assert drawn.ask("c.canvas.linkLabels.count") == 0

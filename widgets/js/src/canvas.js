@@ -15,6 +15,7 @@ import { follow, testHandle } from "./host.js";
 import inspectCss from "./inspect/inspect.css";
 import { Inspector } from "./inspect/inspector.js";
 import { Keyboard } from "./keyboard.js";
+import { LinkLabels } from "./link_labels.js";
 import { MarkView } from "./marks.js";
 import { Menu } from "./menu.js";
 import { History, signature, wholeDrawing } from "./model.js";
@@ -94,6 +95,7 @@ export class Canvas {
     this.folding = new Folding(this);
     this.renaming = new Renaming(this);
     this.finding = new Finding(this);
+    this.linkLabels = new LinkLabels(this);
     this.transport = new Transport(this);
     this.markView = new MarkView(this);
     this.sketchView = new SketchView(this);

@@ -212,6 +212,7 @@ const COMMANDS = {
   fit: (canvas) => canvas.fit(),
   zoom_selection: zoomToSelection,
   zoom: (canvas, { level = 1 }) => canvas.zoom(level / canvas.stage.cy.zoom()),
+  labels: (canvas, { on = !canvas.linkLabels.on }) => canvas.linkLabels.turn(on),
   find: (canvas, { on }) => canvas.finding.show(on),
   menu: (canvas, { at }) => canvas.menu.open(at),
   fold: (canvas, how) => canvas.folding.turn(how),

@@ -45,6 +45,7 @@ export class Overlay {
         canvas.sketchView.draw(ctx);
         canvas.cutView.drawBorders(ctx);
         canvas.inspector.path.draw(ctx);
+        canvas.linkLabels.draw(ctx);
         canvas.finding.draw(ctx);
       });
     }

@@ -18,7 +18,8 @@ const TOOLS = [
   ["nic", "Add a NIC (N)", "add", { kind: "nic" }],
   ["host", "Put into a host (Ctrl+G)"], null,
   ["undo", "Undo (Ctrl+Z)"], ["redo", "Redo (Ctrl+Shift+Z)"], ["delete", "Delete (Del)"], null,
-  ["fit", "Fit (F)"], ["zoom", "Zoom to 100 % (0)"], ["find", "Find (Ctrl+F)"], ["help", "Keyboard (?)", "shortcuts"],
+  ["fit", "Fit (F)"], ["zoom", "Zoom to 100 % (0)"], ["find", "Find (Ctrl+F)"], null,
+  ["labels", "Bandwidths on the links (B)"], ["help", "Keyboard (?)", "shortcuts"],
 ];
 
 /** A cluster that is not there yet, for the empty canvas. */
@@ -101,6 +102,7 @@ export class Panels {
     for (const mode of ["select", "link"]) {
       buttons[mode].setAttribute("aria-pressed", String(canvas.mode === mode));
     }
+    buttons.labels.setAttribute("aria-pressed", String(canvas.linkLabels.on));
     this.#refreshLegend();
     this.refreshLog();
   }

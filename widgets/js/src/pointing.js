@@ -79,12 +79,14 @@ function fromSegment(a, b, p) {
 
 /** Host whose name above its box is under a point. @param {Canvas} canvas @param {Point} p @returns {string | null} */
 export function hostNameAt({ stage }, p) {
+  return [...stage.rooms.keys()].find((host) => within(hostNameRect(stage, host), p)) ?? null;
+}
+
+/** Where the name of an open host stands. @param {import("./stage.js").Stage} stage @param {string} host @returns {Rect} */
+export function hostNameRect(stage, host) {
   const scale = 1 / Math.min(1, Math.max(0.5, stage.cy.zoom()));
-  const found = [...stage.rooms.keys()].find((host) => {
-    const { x1, x2, y1 } = /** @type {Rect} */ (stage.hostRect(host));
-    const half = host.length * HALF_LETTER * scale + 6;
-    const middle = (x1 + x2) / 2;
-    return within({ x1: middle - half, x2: middle + half, y1: y1 - NAME_HEIGHT * scale, y2: y1 }, p);
-  });
-  return found ?? null;
+  const { x1, x2, y1 } = /** @type {Rect} */ (stage.hostRect(host));
+  const half = host.length * HALF_LETTER * scale + 6;
+  const middle = (x1 + x2) / 2;
+  return { x1: middle - half, x2: middle + half, y1: y1 - NAME_HEIGHT * scale, y2: y1 };
 }
