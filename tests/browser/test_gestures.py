@@ -396,3 +396,54 @@ def test_bandwidths_are_shown_where_they_can_be_read(drawn: Any) -> None:
     tool.click()
     drawn.settle()
     assert drawn.ask("c.canvas.linkLabels.count") == 0
+
+
+# ---- snapping ----
+
+
+def test_a_device_stops_on_the_line_of_another_and_guides_say_so(drawn: Any) -> None:
+    """8 units beside the line is more than 6 pixels, 3 are less."""
+    zoom = drawn.ask("c.cy.zoom()")
+    x, y = drawn.at("g3")
+    mouse = drawn.page.mouse
+    mouse.move(x, y)
+    mouse.down()
+    mouse.move(x - 60, y + 40 * zoom, steps=4)
+    mouse.move(x + 3 * zoom, y + 40 * zoom, steps=4)
+    drawn.settle()
+    assert drawn.ask("c.canvas.snapping.guides.map((g) => [g.axis, g.at])") == [["x", 0]]
+    mouse.up()
+    drawn.settle()
+    assert drawn.ask("c.canvas.snapping.guides") == []
+    assert drawn.ask("c.drawing.positions.g3") == [0, 200]
+
+
+def test_with_alt_nothing_snaps(drawn: Any) -> None:
+    zoom = drawn.ask("c.cy.zoom()")
+    x, y = drawn.at("g3")
+    drawn.page.keyboard.down("Alt")
+    drawn.drag((x, y), (x + 3 * zoom, y + 40 * zoom))
+    drawn.page.keyboard.up("Alt")
+    assert drawn.ask("c.drawing.positions.g3[0]") in (2, 3, 4)
+
+
+def test_the_grid_is_turned_on_and_holds_what_is_dragged(drawn: Any) -> None:
+    drawn.keys("#")
+    expect(drawn.root.get_by_role("button", name="Snap to a grid")).to_have_attribute(
+        "aria-pressed", "true"
+    )
+    zoom = drawn.ask("c.cy.zoom()")
+    x, y = drawn.at("g3")
+    drawn.drag((x, y), (x - 93 * zoom, y + 71 * zoom))
+    assert drawn.ask("c.drawing.positions.g3") == [-100, 240]
+    drawn.do("add", kind="gpu", position=[411, 309])
+    assert drawn.ask("c.drawing.positions.gpu0") == [420, 300]
+
+
+def test_a_host_that_is_dragged_keeps_its_shape(drawn: Any) -> None:
+    zoom = drawn.ask("c.cy.zoom()")
+    x, y = place(drawn, 100, 190)
+    drawn.drag((x, y), (x + 40 * zoom, y + 90 * zoom))
+    (x2, y2), (x3, y3) = drawn.ask("[c.drawing.positions.g2, c.drawing.positions.g3]")
+    assert (x2 - x3, y2 - y3) == (200, 0)
+    assert y2 > 230

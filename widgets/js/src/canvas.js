@@ -24,6 +24,7 @@ import { Panels } from "./panels.js";
 import { Clock, filmOf } from "./player.js";
 import { Renaming } from "./renaming.js";
 import { SketchView } from "./sketch.js";
+import { Snapping } from "./snapping.js";
 import { Stage } from "./stage.js";
 import css from "./style.css";
 import { THEMES, pageTheme } from "./style.js";
@@ -96,6 +97,7 @@ export class Canvas {
     this.renaming = new Renaming(this);
     this.finding = new Finding(this);
     this.linkLabels = new LinkLabels(this);
+    this.snapping = new Snapping(this);
     this.transport = new Transport(this);
     this.markView = new MarkView(this);
     this.sketchView = new SketchView(this);
@@ -116,6 +118,7 @@ export class Canvas {
     this.inspector.listen();
     this.menu.listen();
     this.renaming.listen();
+    this.snapping.listen();
     this.keyboard = new Keyboard(this);
     root.__canvas = testHandle(this);
   }

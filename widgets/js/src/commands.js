@@ -25,7 +25,7 @@ function add(canvas, { kind, host, position, name }) {
   if (!KINDS[kind]) throw new EditError(`cannot add a ${kind}; kinds are ${Object.keys(KINDS).join(", ")}`);
   const { hosts, devices } = canvas.selection;
   const into = host === undefined ? (hosts.length === 1 ? hosts[0] : null) : host;
-  const at = position ?? spotFor(canvas, { kind, into, beside: devices.at(-1) });
+  const at = canvas.snapping.placed(position ?? spotFor(canvas, { kind, into, beside: devices.at(-1) }));
   canvas.commit(edit.addDevice(canvas.drawing, { kind, host: into, position: at, name }));
   const made = canvas.drawing.topology.devices.at(-1).name;
   canvas.select({ devices: [made], hosts: into && hosts.includes(into) ? [into] : [] });
@@ -213,6 +213,7 @@ const COMMANDS = {
   zoom_selection: zoomToSelection,
   zoom: (canvas, { level = 1 }) => canvas.zoom(level / canvas.stage.cy.zoom()),
   labels: (canvas, { on = !canvas.linkLabels.on }) => canvas.linkLabels.turn(on),
+  grid: (canvas, { on = !canvas.snapping.grid }) => canvas.snapping.turn(on),
   find: (canvas, { on }) => canvas.finding.show(on),
   menu: (canvas, { at }) => canvas.menu.open(at),
   fold: (canvas, how) => canvas.folding.turn(how),

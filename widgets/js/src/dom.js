@@ -56,6 +56,7 @@ export const icons = {
   find: svg('<circle cx="10.5" cy="10.5" r="6"/><path d="M15 15l5 5"/>'),
   zoom: "100 %",
   labels: svg('<path d="M3 12h3M18 12h3"/><rect x="6" y="7.5" width="12" height="9" rx="2"/><path d="M9.5 12h5"/>'),
+  grid: svg('<path d="M4 9.3h16M4 14.7h16M9.3 4v16M14.7 4v16"/>'),
   help: svg('<circle cx="12" cy="12" r="8.5"/><path d="M9.6 9.6a2.5 2.5 0 114 2c-1 .7-1.6 1.2-1.6 2.2M12 17h.01"/>'),
   play: svg('<path d="M7 4.5v15l13-7.5z"/>'),
   pause: svg('<path d="M7 5h3.6v14H7zM13.4 5H17v14h-3.6z"/>'),

@@ -17,7 +17,7 @@
  * @property {string | null} device the one pointed at
  * @property {boolean} ground whether that is the empty ground
  * @property {string[]} folded hosts that are folded
- * @property {{labels: boolean}} shown what is drawn beside the drawing
+ * @property {{labels: boolean, grid: boolean}} shown what is drawn beside the drawing
  * @property {boolean} copied whether there is something to paste
  * @property {boolean} viewing whether the drawing is only looked at
  * @property {{past: boolean, future: boolean}} history whether there are steps
@@ -29,7 +29,7 @@ import { KINDS } from "./model.js";
 import { digits } from "./units.js";
 
 /** Commands that change nothing but the view, or only move devices. */
-const VIEWING = new Set(["align", "copy", "find", "fit", "fold", "labels", "select_all", "shortcuts", "zoom_selection"]);
+const VIEWING = new Set(["align", "copy", "find", "fit", "fold", "grid", "labels", "select_all", "shortcuts", "zoom_selection"]);
 const KEYS = { gpu: "G", switch: "S", memory: "M", nic: "N" };
 /** Link types of the drawing that a menu offers. */
 const MOST_TYPES = 8;
@@ -67,6 +67,7 @@ function ofGround({ drawing, place, copied, history, shown }) {
       ...only(some, { label: "Find", keys: "Ctrl+F", command: "find" }, { label: "Fit", keys: "F", command: "fit" }),
       ...only(hosts, { label: "Fold or open all hosts", keys: "O", command: "fold" }),
       ...only(some, { label: "Bandwidths on the links", keys: "B", command: "labels", checked: shown.labels }),
+      { label: "Snap to a grid", keys: "#", command: "grid", checked: shown.grid },
       { label: "Keyboard", keys: "?", command: "shortcuts", args: { on: true } },
     ],
   ];

@@ -19,7 +19,7 @@ const TOOLS = [
   ["host", "Put into a host (Ctrl+G)"], null,
   ["undo", "Undo (Ctrl+Z)"], ["redo", "Redo (Ctrl+Shift+Z)"], ["delete", "Delete (Del)"], null,
   ["fit", "Fit (F)"], ["zoom", "Zoom to 100 % (0)"], ["find", "Find (Ctrl+F)"], null,
-  ["labels", "Bandwidths on the links (B)"], ["help", "Keyboard (?)", "shortcuts"],
+  ["labels", "Bandwidths on the links (B)"], ["grid", "Snap to a grid (#)"], ["help", "Keyboard (?)", "shortcuts"],
 ];
 
 /** A cluster that is not there yet, for the empty canvas. */
@@ -103,6 +103,7 @@ export class Panels {
       buttons[mode].setAttribute("aria-pressed", String(canvas.mode === mode));
     }
     buttons.labels.setAttribute("aria-pressed", String(canvas.linkLabels.on));
+    buttons.grid.setAttribute("aria-pressed", String(canvas.snapping.grid));
     this.#refreshLegend();
     this.refreshLog();
   }
