@@ -68,6 +68,8 @@ export class Panels {
       return button;
     });
     this.buttons.zoom.classList.add("tl-figure");
+    // A narrow canvas has these in its menu only.
+    for (const spare of ["find", "labels", "grid"]) this.buttons[spare].classList.add(`tl-spare-${spare}`);
     this.tools = h("div", { class: "tl-bar", role: "toolbar", "aria-label": "Drawing tools" }, ...parts);
   }
 
