@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
 pytestmark = pytest.mark.browser
+
+AXE = Path(__file__).parents[2] / "widgets" / "js" / "node_modules" / "axe-core" / "axe.min.js"
+FIND = """async () => {
+    const { violations } = await axe.run(document.querySelector(".tl"));
+    const bad = violations.filter(({ impact }) => ["serious", "critical"].includes(impact));
+    return bad.flatMap(({ id, nodes }) => nodes.map(({ target }) => `${id}: ${target.join(" ")}`));
+}"""
 
 
 def menu(canvas: Any, name: str = "Commands for") -> Any:
@@ -447,3 +455,27 @@ def test_a_host_that_is_dragged_keeps_its_shape(drawn: Any) -> None:
     (x2, y2), (x3, y3) = drawn.ask("[c.drawing.positions.g2, c.drawing.positions.g3]")
     assert (x2 - x3, y2 - y3) == (200, 0)
     assert y2 > 230
+
+
+# ---- for those who do not see it well ----
+
+
+def test_axe_finds_nothing_in_menus_and_fields_in_either_theme(drawn: Any) -> None:
+    drawn.page.evaluate(AXE.read_text(encoding="utf-8"))
+    found = []
+    for theme in ("light", "dark"):
+        drawn.ask("void c.canvas.model.receive('theme', x)", theme)
+        drawn.do("select", devices=["g0", "g1"])
+        drawn.keys("b", "ContextMenu")
+        item(drawn, "Align").click()
+        found += drawn.page.evaluate(FIND)
+        drawn.keys("Escape", "Escape", "Control+f")
+        drawn.page.keyboard.type("g")
+        found += drawn.page.evaluate(FIND)
+        drawn.page.keyboard.press("Escape")
+        drawn.do("rename", device="g0")
+        drawn.page.keyboard.type("g1")
+        drawn.page.keyboard.press("Enter")
+        found += drawn.page.evaluate(FIND)
+        drawn.page.keyboard.press("Escape")
+    assert found == []

@@ -106,7 +106,7 @@ export class LinkLabels {
     }
     const labels = [];
     for (const line of shown.lines) {
-      const curve = stage.curve(line);
+      const curve = stage.shape(line);
       const length = curve ? curve.length * zoom : 0;
       if (length < SHORTEST) continue;
       const text = labelOf(line, zoom >= WITH_UNIT && length >= LONG);

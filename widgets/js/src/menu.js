@@ -71,6 +71,8 @@ export class Menu {
     if (!this.canvas.dom.stage.contains(event.target) && event.target !== this.canvas.dom.root) return undefined;
     if (this.canvas.panels.has(event.target)) return undefined;
     event.preventDefault();
+    // JupyterLab has a menu of its own.
+    event.stopPropagation();
     // A long press and the Menu key have opened it already.
     if (this.isOpen && (event.button !== 2 || this.pressed)) return undefined;
     clearTimeout(this.timer);

@@ -8,6 +8,7 @@
  * @typedef {Partial<import("./types.js").Selection>} Part
  */
 
+import { lineWidth } from "./elements.js";
 import { endsOf } from "./folding.js";
 import { grown, hullRect, pointOn, rectOf, within } from "./geometry.js";
 
@@ -49,9 +50,9 @@ export function lineAt({ stage, shown }, p) {
   let best = null;
   let least = Infinity;
   for (const line of shown.lines) {
-    const curve = stage.curve(line);
+    const curve = stage.shape(line);
     if (!curve) continue;
-    const far = distanceTo(curve, p, reach + curve.width / 2);
+    const far = distanceTo(curve, p, reach + lineWidth(line) / 2);
     if (far < least) [best, least] = [line, far];
   }
   return best;

@@ -192,13 +192,18 @@ export class Stage {
   curve(line) {
     const known = this.curves.get(line.id);
     if (known) return known;
-    const [from, to] = [this.rect(line.a), this.rect(line.b)];
-    if (!from || !to) return null;
-    const curve = curveBetween(from, to, this.bent.bends.get(line.id) ?? 0);
+    const curve = this.shape(line);
+    if (!curve) return null;
     const width = this.cy.getElementById(lineId(line.id)).data("width") ?? 2;
     const made = { ...curve, lane: width / 2 + 3.2, width, covered: this.#covered(line, curve) };
     this.curves.set(line.id, made);
     return made;
+  }
+
+  /** The visible curve of a line alone, which is quickly found. @param {import("./types.js").Line} line */
+  shape({ id, a, b }) {
+    const [from, to] = [this.rect(a), this.rect(b)];
+    return from && to ? curveBetween(from, to, this.bent.bends.get(id) ?? 0) : null;
   }
 
   /** Which parts of a line are beneath devices that it crosses; null where none is. */
