@@ -7,18 +7,24 @@ import { placeMissing } from "./arrange.js";
 import { run } from "./commands.js";
 import { CutView } from "./cuts.js";
 import { h } from "./dom.js";
+import { Finding } from "./finding.js";
 import { Folding } from "./folding.js";
 import { Gestures } from "./gestures.js";
+import gesturesCss from "./gestures.css";
 import { follow, testHandle } from "./host.js";
 import inspectCss from "./inspect/inspect.css";
 import { Inspector } from "./inspect/inspector.js";
 import { Keyboard } from "./keyboard.js";
+import { LinkLabels } from "./link_labels.js";
 import { MarkView } from "./marks.js";
+import { Menu } from "./menu.js";
 import { History, signature, wholeDrawing } from "./model.js";
 import { Overlay } from "./overlay.js";
 import { Panels } from "./panels.js";
 import { Clock, filmOf } from "./player.js";
+import { Renaming } from "./renaming.js";
 import { SketchView } from "./sketch.js";
+import { Snapping } from "./snapping.js";
 import { Stage } from "./stage.js";
 import css from "./style.css";
 import { THEMES, pageTheme } from "./style.js";
@@ -88,6 +94,10 @@ export class Canvas {
     this.dom = { root, graph, live, stage: h("div", { class: "tl-stage" }) };
     this.panels = new Panels(this);
     this.folding = new Folding(this);
+    this.renaming = new Renaming(this);
+    this.finding = new Finding(this);
+    this.linkLabels = new LinkLabels(this);
+    this.snapping = new Snapping(this);
     this.transport = new Transport(this);
     this.markView = new MarkView(this);
     this.sketchView = new SketchView(this);
@@ -96,8 +106,9 @@ export class Canvas {
     this.timeline = new Timeline(this);
     this.incumbents = new Incumbents(this, { load: (how) => this.#loadScene(how), report: () => this.transport.report() });
     const { regions, borders, cells, tokens } = this.overlay.layers;
-    this.dom.stage.append(regions, graph, borders, cells, tokens, ...this.panels.elements, this.markView.element, this.folding.element, this.incumbents.element);
-    root.append(h("style", {}, css + inspectCss), this.dom.stage, this.inspector.element, this.timeline.element, live);
+    this.dom.stage.append(regions, graph, borders, cells, tokens, ...this.panels.elements, this.markView.element, this.folding.element, this.incumbents.element, this.renaming.element, this.finding.element);
+    this.menu = new Menu(this);
+    root.append(h("style", {}, css + gesturesCss + inspectCss), this.dom.stage, this.inspector.element, this.timeline.element, live, ...this.menu.elements);
     root.style.height = this.model.get("height") || "100%";
     el.append(root);
     this.stage = new Stage(graph);
@@ -105,6 +116,9 @@ export class Canvas {
     this.gestures = new Gestures(this);
     this.sketchView.listen();
     this.inspector.listen();
+    this.menu.listen();
+    this.renaming.listen();
+    this.snapping.listen();
     this.keyboard = new Keyboard(this);
     root.__canvas = testHandle(this);
   }
@@ -132,6 +146,7 @@ export class Canvas {
   destroy() {
     this.alive = false;
     this.unfollow();
+    this.menu.close();
     this.inspector.destroy();
     this.stage.destroy();
     this.dom.root.remove();
@@ -206,6 +221,7 @@ export class Canvas {
     this.markView.refresh();
     this.sketchView.refresh();
     this.inspector.repainted();
+    this.finding.refresh();
     this.panels.refresh();
     this.selectionChanged();
     this.redrawAll();
@@ -254,6 +270,11 @@ export class Canvas {
     this.dom.root.toggleAttribute("data-sketching", mode === "sketch");
     this.panels.refresh();
     this.wake();
+  }
+
+  /** Host of a device. @param {string} name */
+  hostOf(name) {
+    return this.drawing.topology.devices[this.deviceIndex.get(name)]?.host ?? null;
   }
 
   /** A device in one sentence, for those who listen. @param {string} name */

@@ -7,9 +7,10 @@
 
 import { align, freeSpot, hostRects, rectsOf } from "./arrange.js";
 import { clip, paste, repeatHost } from "./clones.js";
-import { centre } from "./geometry.js";
+import { centre, hullRect, rectOf } from "./geometry.js";
 import * as edit from "./model.js";
 import { EditError, KINDS } from "./model.js";
+import { endsOfSelection, hubOf, linkAll, mesh, pairs, stamp, star } from "./patterns.js";
 import { saveGif, saveWebm } from "./record.js";
 
 /** How far an arrow key moves the selection, in drawing units. */
@@ -24,7 +25,7 @@ function add(canvas, { kind, host, position, name }) {
   if (!KINDS[kind]) throw new EditError(`cannot add a ${kind}; kinds are ${Object.keys(KINDS).join(", ")}`);
   const { hosts, devices } = canvas.selection;
   const into = host === undefined ? (hosts.length === 1 ? hosts[0] : null) : host;
-  const at = position ?? spotFor(canvas, { kind, into, beside: devices.at(-1) });
+  const at = canvas.snapping.placed(position ?? spotFor(canvas, { kind, into, beside: devices.at(-1) }));
   canvas.commit(edit.addDevice(canvas.drawing, { kind, host: into, position: at, name }));
   const made = canvas.drawing.topology.devices.at(-1).name;
   canvas.select({ devices: [made], hosts: into && hosts.includes(into) ? [into] : [] });
@@ -76,10 +77,14 @@ function remove(canvas, args) {
   canvas.say(`Deleted ${counted(devices.length - now.devices.length, "device")} and ${counted(links.length - now.links.length, "link")}`);
 }
 
-/** @param {Canvas} canvas @param {import("./clones.js").Clip | null} what @param {number} times */
-function put(canvas, what, times = 1) {
+/**
+ * @param {Canvas} canvas @param {import("./clones.js").Clip | null} what
+ * @param {{times?: number, at?: [number, number]}} [where] at: its middle, else beside the original
+ */
+function put(canvas, what, { times = 1, at } = {}) {
   if (!what) throw new EditError("nothing to paste; select devices or a host and copy them");
-  const by = /** @type {[number, number]} */ ([PASTE_OFFSET * times, PASTE_OFFSET * times]);
+  const { x, y } = centre(hullRect(Object.values(what.positions).map(([px, py]) => rectOf({ x: px, y: py }))));
+  const by = /** @type {[number, number]} */ (at ? [at[0] - x, at[1] - y] : [PASTE_OFFSET * times, PASTE_OFFSET * times]);
   const made = paste(canvas.drawing, what, by);
   canvas.commit(made.drawing);
   const host = new Map(made.drawing.topology.devices.map((d) => [d.name, d.host]));
@@ -96,6 +101,13 @@ function selectAll(canvas) {
     hosts: [...edit.hostNames(topology)],
     links: edit.linesOf(topology).map(({ a, b }) => [a, b]),
   });
+}
+
+/** Show what is selected as large as it may be, or everything. @param {Canvas} canvas */
+function zoomToSelection(canvas) {
+  const rects = canvas.stage.rectsOf(canvas.selection);
+  if (!rects.length) return canvas.fit();
+  return canvas.stage.show(rects);
 }
 
 /** @param {Canvas} canvas */
@@ -117,6 +129,32 @@ function editLinks(canvas, { links = chosenLinks(canvas), values, both = true })
   canvas.commit(next);
 }
 
+/** Link what is selected by a pattern, and say how many links were made. @param {Canvas} canvas */
+function linkBy(canvas, { how, hub = canvas.hovered?.device, ...values }) {
+  const { drawing, selection } = canvas;
+  const names = endsOfSelection(drawing, selection, { gpus: how === "mesh" });
+  if (names.length < 2) throw new EditError("links need two devices; select more");
+  const wanted = { star: () => star(names, hubOf(drawing, names, hub)), pairs: () => pairs(drawing, names), mesh: () => mesh(names) }[how];
+  if (!wanted) throw new EditError(`cannot link as ${how}; there are star, pairs and mesh`);
+  const { drawing: next, made, there } = linkAll(drawing, wanted(), { ...canvas.model.get("link_preset"), ...values });
+  if (made && !canvas.commit(next)) return;
+  const rest = there ? `; ${there === 1 ? "one was" : `${there} were`} there already` : "";
+  canvas.panels.showToast(`${counted(made, "link")} made${rest}`);
+}
+
+/** @param {Canvas} canvas */
+function stampSelection(canvas, { times, join = null }) {
+  const { devices, hosts } = canvas.selection;
+  if (hosts.length === 1 && !devices.some((name) => canvas.hostOf(name) !== hosts[0])) {
+    return run(canvas, "repeat_host", { host: hosts[0], times: times - 1, join });
+  }
+  const made = stamp(canvas.drawing, canvas.selection, times);
+  if (!canvas.commit(made.drawing)) return undefined;
+  canvas.select({ devices: made.devices, hosts: made.hosts });
+  if (!canvas.stage.inView(canvas.stage.rectsOf(canvas.selection))) canvas.fit();
+  return canvas.panels.showToast(`There are ${times} in all`);
+}
+
 /** @type {Record<string, (canvas: Canvas, args: any) => unknown>} */
 const COMMANDS = {
   select: (canvas, args) => {
@@ -131,6 +169,7 @@ const COMMANDS = {
   add,
   host: intoHost,
   ungroup: (canvas) => intoHost(canvas, { name: null }),
+  rename: (canvas, { device, host }) => canvas.renaming.open(device ?? host ? { device, host } : undefined),
   rename_device: (canvas, { device, name }) => {
     const selected = canvas.selection.devices.includes(device);
     canvas.commit(edit.renameDevice(canvas.drawing, device, name));
@@ -153,9 +192,9 @@ const COMMANDS = {
     canvas.clipboard = { what, pasted: 0 };
     canvas.say(`Copied ${counted(what.topology.devices.length, "device")}`);
   },
-  paste: (canvas) => {
-    canvas.clipboard.pasted += 1;
-    put(canvas, canvas.clipboard.what, canvas.clipboard.pasted);
+  paste: (canvas, { at }) => {
+    canvas.clipboard.pasted += at ? 0 : 1;
+    put(canvas, canvas.clipboard.what, { times: canvas.clipboard.pasted, at });
   },
   duplicate: (canvas) => put(canvas, clip(canvas.drawing, canvas.selection)),
   repeat_host: (canvas, { host = canvas.selection.hosts[0], ...how }) => {
@@ -165,10 +204,18 @@ const COMMANDS = {
     canvas.fit();
     canvas.say(`There are ${counted(made.hosts.length, "host")} like ${host}`);
   },
+  link_by: linkBy,
+  stamp: stampSelection,
   align: (canvas, { how }) => canvas.commit(align(canvas.drawing, canvas.selection, how)),
   undo: (canvas) => canvas.travel("undo"),
   redo: (canvas) => canvas.travel("redo"),
   fit: (canvas) => canvas.fit(),
+  zoom_selection: zoomToSelection,
+  zoom: (canvas, { level = 1 }) => canvas.zoom(level / canvas.stage.cy.zoom()),
+  labels: (canvas, { on = !canvas.linkLabels.on }) => canvas.linkLabels.turn(on),
+  grid: (canvas, { on = !canvas.snapping.grid }) => canvas.snapping.turn(on),
+  find: (canvas, { on }) => canvas.finding.show(on),
+  menu: (canvas, { at }) => canvas.menu.open(at),
   fold: (canvas, how) => canvas.folding.turn(how),
   select_all: selectAll,
   play: (canvas) => canvas.transport.play(true),

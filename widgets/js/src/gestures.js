@@ -9,10 +9,14 @@
 import { run } from "./commands.js";
 import { touchDevice } from "./inspect/navigation.js";
 import { KINDS, move } from "./model.js";
+import { partAt } from "./pointing.js";
 
 const DRAG_TYPE = "application/x-topology";
 /** Pixels around a port within which it is grabbed. */
 const PORT_REACH = 11;
+/** Milliseconds and pixels between the clicks of a double click. */
+const DOUBLE = 350;
+const NEAR = 14;
 /** Pixels that the pointer may move in a click. */
 const STILL = 4;
 
@@ -54,16 +58,24 @@ export class Gestures {
       });
     });
     cy.on("position bounds pan zoom resize", () => canvas.redrawAll());
+    cy.on("zoom", () => canvas.panels.showZoom(cy.zoom()));
     cy.on("select unselect", () => !canvas.stage.applying && canvas.selectionChanged());
-    cy.on("dbltap", "node.group, node.host", (event) => {
-      if (event.target.isNode?.() && event.target.hasClass("device")) return;
-      const { name } = event.target.data();
-      run(canvas, "fold", event.target.hasClass("group") ? { keys: [name] } : { hosts: [name] });
-    });
+    cy.on("tap", (event) => this.#isSecond(event.renderedPosition) && this.#onDouble(event));
     cy.on("mouseover", "node.group", (event) => this.#overGroup(event.target.data("name")));
     cy.on("mouseout", "node.group", () => this.#overGroup(null));
     cy.on("mouseover", "edge", (event) => this.#overLine(event.target, true));
     cy.on("mouseout", "edge", (event) => this.#overLine(event.target, false));
+  }
+
+  /** A double click opens what is folded and renames a device or a host; its name stands above its box. */
+  #onDouble({ target, position }) {
+    const { canvas } = this;
+    if (target !== canvas.stage.cy && target.isNode() && target.hasClass("group")) {
+      run(canvas, "fold", { keys: [target.data("name")] });
+      return;
+    }
+    const { devices, hosts } = partAt(canvas, position) ?? {};
+    if (canvas.mode === "select" && (devices || hosts)) run(canvas, "rename", { device: devices?.[0], host: hosts?.[0] });
   }
 
   /** @param {string | null} key */
@@ -164,11 +176,24 @@ export class Gestures {
     if (!pull || pull.keyboard) return;
     this.#drop();
     const still = canvas.mode === "select" && Math.hypot(pull.to.x - pull.at.x, pull.to.y - pull.at.y) * canvas.stage.cy.zoom() < STILL;
-    if (still) {
+    if (still && this.#isSecond(canvas.stage.toScreen(pull.at))) run(canvas, "rename", { device: pull.from });
+    else if (still) {
       // A click on a port is one on its device.
       canvas.select({ devices: [pull.from] });
       touchDevice(canvas.inspector, pull.from, pull.at);
     } else if (pull.over) run(this.canvas, "link", { src: pull.from, dst: pull.over });
+  }
+
+  /**
+   * Whether a click is the second one at its place; cytoscape's own double tap counts clicks anywhere.
+   * @param {Point} p in the stage
+   */
+  #isSecond(p) {
+    const { last } = this;
+    const now = performance.now();
+    const second = last && now - last.now < DOUBLE && Math.hypot(p.x - last.p.x, p.y - last.p.y) < NEAR;
+    this.last = second ? null : { p, now };
+    return second;
   }
 
   #drop() {

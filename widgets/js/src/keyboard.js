@@ -17,7 +17,10 @@ export const SHEET = [
   ["Enter", "select the first device, then Tab and Shift+Tab walk on; open a folded host"],
   ["O", "fold or open the selected hosts, or all of them"],
   ["L", "link: Tab or arrows choose the other end, Enter draws"],
+  ["*  J  K", "link the selected: all to the one pointed at or to the only switch, in pairs, each to each"],
+  ["4  8", "stamp the selection, so that there are four or eight of it"],
   ["V  Esc", "back to selecting; Esc again selects nothing"],
+  ["F2", "rename the device or the host that is selected; so does a double click"],
   ["Del", "delete the selection"],
   ["Ctrl+Z  Ctrl+Shift+Z", "undo, redo"],
   ["Ctrl+C  Ctrl+V  Ctrl+D", "copy, paste, duplicate"],
@@ -25,22 +28,27 @@ export const SHEET = [
   ["Ctrl+A", "select everything"],
   ["Arrows", "step the player; without a schedule move the selection"],
   ["Shift+Arrows", "move the selection"],
+  ["Alt", "while dragging: no snapping to the lines of other devices or to the grid"],
   ["Space  Home  End", "play or pause, go to the start, to the end"],
   ["H  T", "link load, text of what happens"],
+  ["B  #", "bandwidths on the links; a grid that devices snap to"],
   ["I", "inspector: arrows walk among the sends, Enter looks at one or at what is selected, Esc clears"],
-  ["F  +  -", "fit, zoom in, zoom out"],
+  ["Ctrl+F", "find devices and hosts: Enter selects one and zooms to it, Ctrl+Enter selects all"],
+  ["F  Z  0  +  -", "fit, zoom to the selection, to 100 %, in, out"],
+  ["Menu  Shift+F10", "menu of what is selected; so do the right button and a long press"],
   ["?", "this sheet"],
 ];
 
 const PLAIN = {
-  v: ["select"], l: ["link"], f: ["fit"], h: ["heat"], o: ["fold"], t: ["log"], i: ["inspect"], "?": ["shortcuts"],
+  v: ["select"], l: ["link"], b: ["labels"], "#": ["grid"], f: ["fit"], z: ["zoom_selection"], 0: ["zoom"], ContextMenu: ["menu"], h: ["heat"], o: ["fold"], t: ["log"], i: ["inspect"], "?": ["shortcuts"],
   g: ["add", { kind: "gpu" }], s: ["add", { kind: "switch" }], m: ["add", { kind: "memory" }],
-  n: ["add", { kind: "nic" }], Delete: ["delete"], Backspace: ["delete"],
+  n: ["add", { kind: "nic" }], F2: ["rename"], 4: ["stamp", { times: 4 }], 8: ["stamp", { times: 8 }],
+  "*": ["link_by", { how: "star" }], j: ["link_by", { how: "pairs" }], k: ["link_by", { how: "mesh" }], Delete: ["delete"], Backspace: ["delete"],
 };
 
 const WITH_CTRL = {
   z: ["undo"], y: ["redo"], g: ["host"], a: ["select_all"], c: ["copy"], v: ["paste"],
-  d: ["duplicate"],
+  d: ["duplicate"], f: ["find"],
 };
 
 const WITH_CTRL_SHIFT = { z: ["redo"], g: ["ungroup"] };
@@ -75,6 +83,7 @@ export class Keyboard {
       return this.#run((event.shiftKey ? WITH_CTRL_SHIFT : WITH_CTRL)[key]);
     }
     if (event.altKey) return false;
+    if (key === "F10" && event.shiftKey) return this.#run(["menu"]);
     if (ARROWS[key]) return this.#arrow(ARROWS[key], event.shiftKey);
     if (key === "Tab") return event.target === this.canvas.dom.root && this.#walk(event.shiftKey ? -1 : 1);
     return this.#special(key) || this.#run(PLAIN[key]);

@@ -43,13 +43,19 @@ export class Overlay {
     const { canvas } = this;
     if (this.moved) {
       canvas.cutView.place();
-      this.#clear(this.layers.regions, (ctx) => canvas.cutView.drawGround(ctx));
+      this.#clear(this.layers.regions, (ctx) => {
+        canvas.snapping.drawGrid(ctx);
+        canvas.cutView.drawGround(ctx);
+      });
       this.#clear(this.layers.borders, (ctx) => {
         drawHostNames(ctx, canvas);
         canvas.markView.draw(ctx);
         canvas.sketchView.draw(ctx);
         canvas.cutView.drawBorders(ctx);
         canvas.inspector.path.draw(ctx);
+        canvas.linkLabels.draw(ctx);
+        canvas.finding.draw(ctx);
+        canvas.snapping.drawGuides(ctx);
       });
     }
     const shown = this.cellsNext;

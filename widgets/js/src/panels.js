@@ -18,7 +18,8 @@ const TOOLS = [
   ["nic", "Add a NIC (N)", "add", { kind: "nic" }],
   ["host", "Put into a host (Ctrl+G)"], null,
   ["undo", "Undo (Ctrl+Z)"], ["redo", "Redo (Ctrl+Shift+Z)"], ["delete", "Delete (Del)"], null,
-  ["fit", "Fit (F)"], ["help", "Keyboard (?)", "shortcuts"],
+  ["fit", "Fit (F)"], ["zoom", "Zoom to 100 % (0)"], ["find", "Find (Ctrl+F)"], null,
+  ["labels", "Bandwidths on the links (B)"], ["grid", "Snap to a grid (#)"], ["help", "Keyboard (?)", "shortcuts"],
 ];
 
 /** A cluster that is not there yet, for the empty canvas. */
@@ -49,6 +50,7 @@ export class Panels {
 
   /** Whether an event belongs to a panel rather than to the drawing. @param {EventTarget} target */
   has(target) {
+    if (/** @type {Element} */ (target).closest?.(".tl-float")) return true;
     return [this.tools, this.log, this.sheet, this.canvas.incumbents.element, this.canvas.folding.element].some((panel) => panel.contains(/** @type {Node} */ (target)));
   }
 
@@ -59,12 +61,15 @@ export class Panels {
       if (!tool) return h("i", { class: "tl-sep" });
       const [icon, title, command = icon, args] = tool;
       const button = iconButton(icon, title, () => {
-        run(canvas, command, args);
         canvas.dom.root.focus({ preventScroll: true });
+        run(canvas, command, args);
       });
       this.buttons[icon] = button;
       return button;
     });
+    this.buttons.zoom.classList.add("tl-figure");
+    // A narrow canvas has these in its menu only.
+    for (const spare of ["find", "labels", "grid"]) this.buttons[spare].classList.add(`tl-spare-${spare}`);
     this.tools = h("div", { class: "tl-bar", role: "toolbar", "aria-label": "Drawing tools" }, ...parts);
   }
 
@@ -80,6 +85,15 @@ export class Panels {
     );
   }
 
+  /** The zoom figure. @param {number} zoom */
+  showZoom(zoom) {
+    const figure = `${Math.round(zoom * 100)} %`;
+    const { zoom: button } = this.buttons;
+    if (button.textContent === figure) return;
+    button.textContent = figure;
+    button.setAttribute("aria-label", `Zoom is ${figure}: back to 100 % (0)`);
+  }
+
   /** The drawing, the mode or the scene changed. */
   refresh() {
     const { canvas, buttons } = this;
@@ -90,6 +104,8 @@ export class Panels {
     for (const mode of ["select", "link"]) {
       buttons[mode].setAttribute("aria-pressed", String(canvas.mode === mode));
     }
+    buttons.labels.setAttribute("aria-pressed", String(canvas.linkLabels.on));
+    buttons.grid.setAttribute("aria-pressed", String(canvas.snapping.grid));
     this.#refreshLegend();
     this.refreshLog();
   }

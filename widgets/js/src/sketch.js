@@ -15,7 +15,7 @@ import { FRAME } from "./stage.js";
 import { FONT, inkOn } from "./style.js";
 
 /** Keys that do while a sketch is drawn what they do else: none of them edits the drawing. */
-const OTHERS = { f: "fit", h: "heat", o: "fold", t: "log", "?": "shortcuts" };
+const OTHERS = { b: "labels", "#": "grid", f: "fit", z: "zoom_selection", h: "heat", o: "fold", t: "log", "?": "shortcuts" };
 /** Picks that are sent again with the next one. */
 const MOST_PICKS = 40;
 /** Pixels that the card of the host takes. */

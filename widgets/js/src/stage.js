@@ -192,13 +192,18 @@ export class Stage {
   curve(line) {
     const known = this.curves.get(line.id);
     if (known) return known;
-    const [from, to] = [this.rect(line.a), this.rect(line.b)];
-    if (!from || !to) return null;
-    const curve = curveBetween(from, to, this.bent.bends.get(line.id) ?? 0);
+    const curve = this.shape(line);
+    if (!curve) return null;
     const width = this.cy.getElementById(lineId(line.id)).data("width") ?? 2;
     const made = { ...curve, lane: width / 2 + 3.2, width, covered: this.#covered(line, curve) };
     this.curves.set(line.id, made);
     return made;
+  }
+
+  /** The visible curve of a line alone, which is quickly found. @param {import("./types.js").Line} line */
+  shape({ id, a, b }) {
+    const [from, to] = [this.rect(a), this.rect(b)];
+    return from && to ? curveBetween(from, to, this.bent.bends.get(id) ?? 0) : null;
   }
 
   /** Which parts of a line are beneath devices that it crosses; null where none is. */
@@ -256,7 +261,13 @@ export class Stage {
   fit(extra = []) {
     this.cy.resize();
     if (this.cy.elements().empty() || !this.cy.width()) return;
-    const { x1, y1, x2, y2 } = hullRect([this.#contentRect(), ...extra]);
+    this.show([this.#contentRect(), ...extra]);
+    this.fitted = this.#view();
+  }
+
+  /** Show rectangles as large as they may be. @param {Rect[]} rects */
+  show(rects) {
+    const { x1, y1, x2, y2 } = hullRect(rects);
     const box = { x1, y1, x2, y2, w: x2 - x1, h: y2 - y1 };
     const [width, height] = [this.cy.width(), this.cy.height()];
     const zoom = Math.min(
@@ -271,7 +282,17 @@ export class Stage {
         y: (height + this.frame.top - this.frame.bottom) / 2 - (zoom * (box.y1 + box.y2)) / 2,
       },
     });
-    this.fitted = this.#view();
+  }
+
+  /** Rectangles of what is selected, as it is on the screen. @param {Selection} selection @returns {Rect[]} */
+  rectsOf({ devices, hosts, links }) {
+    const { home, lanes } = this.shown;
+    const lines = links.map(([a, b]) => lanes.get(endsKey(a, b))?.line).filter(Boolean);
+    return [
+      ...devices.map((name) => this.rect(home.get(name) ?? name)),
+      ...hosts.map((name) => this.hostRect(name)),
+      ...lines.map((line) => this.curve(line)).filter(Boolean).map(({ a, b, c }) => hullRect([a, b, c ?? a].map(rectOf))),
+    ].filter(Boolean);
   }
 
   #view() {
