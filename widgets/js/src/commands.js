@@ -174,7 +174,7 @@ const COMMANDS = {
   play: (canvas) => canvas.transport.play(true),
   pause: (canvas) => canvas.transport.play(false),
   toggle: (canvas) => canvas.transport.play(!canvas.clock.playing),
-  step: (canvas, { by = 1 }) => canvas.transport.step(by),
+  step: (canvas, { by = 1, of = "epoch" }) => canvas.transport.step(by, of),
   seek: (canvas, { time }) => canvas.transport.seek(time),
   speed: (canvas, { value }) => canvas.transport.setSpeed(value),
   newest: (canvas) => canvas.incumbents.showNewest(),

@@ -25,6 +25,7 @@ export const SHEET = [
   ["Ctrl+A", "select everything"],
   ["Arrows", "step the player; without a schedule move the selection"],
   ["Shift+Arrows", "move the selection"],
+  [",  .", "the step of the plan before, after"],
   ["Space  Home  End", "play or pause, go to the start, to the end"],
   ["H  T", "link load, text of what happens"],
   ["I", "inspector: arrows walk among the sends, Enter looks at one or at what is selected, Esc clears"],
@@ -35,6 +36,7 @@ export const SHEET = [
 const PLAIN = {
   v: ["select"], l: ["link"], f: ["fit"], h: ["heat"], o: ["fold"], t: ["log"], i: ["inspect"], "?": ["shortcuts"],
   g: ["add", { kind: "gpu" }], s: ["add", { kind: "switch" }], m: ["add", { kind: "memory" }],
+  ",": ["step", { by: -1, of: "step" }], ".": ["step", { by: 1, of: "step" }],
   n: ["add", { kind: "nic" }], Delete: ["delete"], Backspace: ["delete"],
 };
 

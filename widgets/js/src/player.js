@@ -30,6 +30,8 @@ export class Playback {
     this.step = scene.epoch_duration > 0 ? scene.epoch_duration : Math.max(scene.makespan, 1);
     this.epochs = Math.max(1, scene.epochs);
     this.makespan = scene.makespan;
+    this.steps = scene.steps ?? [];
+    this.phases = scene.phases ?? [];
     this.links = new Map(scene.topology.links.map((l) => [endsKey(l.src, l.dst), l]));
     /** @type {Flight[]} */
     this.flights = scene.transfers.map(([chunk, src, dst, start, end, fraction = 1]) => {
