@@ -61,7 +61,7 @@ def link_load(
     dict
         ``links``, the names, the busiest first, and ``ends``, their ends in the same order;
         ``busy``, a row per link with the share of each column's time during which it sends;
-        ``step``, µs per column.
+        ``step``, µs per column; ``share``, of each link the share of the whole run.
     """
     steps = max(1, int(np.ceil(timeline.makespan / epoch_duration - 1e-9)))
     step = epoch_duration * max(1, -(-steps // columns))
@@ -78,7 +78,12 @@ def link_load(
         "ends": [list(ends) for ends in order],
         "busy": [np.round(np.minimum(rows[ends] / step, 1), 3).tolist() for ends in order],
         "step": step,
+        "share": [_share(float(rows[ends].sum()), timeline.makespan) for ends in order],
     }
+
+
+def _share(busy: float, makespan: float) -> float:
+    return round(min(1.0, busy / makespan), 4) if makespan else 0.0
 
 
 def link_load_figure(load: dict[str, Any], scheme: str | None, *, rows: int = ROWS) -> go.Figure:

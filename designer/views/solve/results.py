@@ -23,6 +23,9 @@ from widgets.words import BOUND_LABELS, cut_words
 IMPORTED = "from "
 """What the formulation of a plan begins with that came from a file of others."""
 
+TOP = 10
+"""Links that are listed by their load."""
+
 STOPPED = "stopped, and the best schedule is kept"
 """What the page says of a solve that the user has ended."""
 
@@ -327,7 +330,26 @@ def link_load() -> list[Any]:
                 ui.quiet("All", ids.LOAD_ALL),
             ),
         ),
+        html.Ol(
+            id=ids.LOAD_TOP,
+            className="ds-card ds-busiest",
+            **ui.attributes(aria_label="Busiest links, share of the whole run"),
+        ),
         ui.div("ds-card ds-chart", ui.graph(ids.LOAD)),
+    ]
+
+
+def busiest_links(load: Mapping[str, Any]) -> list[html.Li]:
+    """List the links that send for the largest share of the whole run."""
+    return [
+        html.Li(
+            [
+                html.Span(link),
+                html.B(text.share(share)),
+                html.Span(html.I(style={"width": f"{share:.1%}"}), className="ds-track"),
+            ]
+        )
+        for link, share in zip(load["links"][:TOP], load["share"][:TOP], strict=True)
     ]
 
 
@@ -437,6 +459,7 @@ def _charts(app: Dash) -> None:
             "load_figure": Output(ids.LOAD, "figure"),
             "load_style": Output(ids.LOAD, "style"),
             "load_box_hidden": Output(ids.LOAD_BOX, "hidden"),
+            "load_top_children": Output(ids.LOAD_TOP, "children"),
             "load_all_children": Output(ids.LOAD_ALL, "children"),
             "load_all_style": Output(ids.LOAD_ALL, "style"),
         },
@@ -455,6 +478,7 @@ def _charts(app: Dash) -> None:
             "load_figure": figure,
             "load_style": height,
             "load_box_hidden": False,
+            "load_top_children": busiest_links(load),
             "load_all_children": label,
             "load_all_style": {} if links > ROWS else {"display": "none"},
         }

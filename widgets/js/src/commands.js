@@ -11,6 +11,7 @@ import { centre } from "./geometry.js";
 import * as edit from "./model.js";
 import { EditError, KINDS } from "./model.js";
 import { saveGif, saveWebm } from "./record.js";
+import { HEATS } from "./tokens.js";
 
 /** How far an arrow key moves the selection, in drawing units. */
 export const NUDGE = 10;
@@ -117,6 +118,18 @@ function editLinks(canvas, { links = chosenLinks(canvas), values, both = true })
   canvas.commit(next);
 }
 
+/**
+ * Show the load of the links, now or of the whole run; without arguments the next of now, whole run, off.
+ * @param {Canvas} canvas
+ */
+function heat(canvas, { on, of }) {
+  if (of !== undefined && !HEATS[of]) throw new EditError(`load is shown of ${Object.keys(HEATS).join(" or ")}, not of ${of}`);
+  if (on !== undefined || of !== undefined) canvas.setHeat(on ?? true, of ?? "now");
+  else if (!canvas.heat) canvas.setHeat(true, "now");
+  else canvas.setHeat(canvas.heatOf === "now", "run");
+  canvas.say(canvas.heat ? `Link load: ${HEATS[canvas.heatOf]}` : "Link load is not shown");
+}
+
 /** @type {Record<string, (canvas: Canvas, args: any) => unknown>} */
 const COMMANDS = {
   select: (canvas, args) => {
@@ -178,10 +191,14 @@ const COMMANDS = {
   seek: (canvas, { time }) => canvas.transport.seek(time),
   speed: (canvas, { value }) => canvas.transport.setSpeed(value),
   newest: (canvas) => canvas.incumbents.showNewest(),
-  heat: (canvas, { on = !canvas.heat }) => canvas.setHeat(on),
+  heat,
   log: (canvas, { on }) => canvas.panels.showLog(on),
   inspect: (canvas, { on = !canvas.inspector.open }) => canvas.inspector.show(on),
   focus: (canvas, what) => canvas.inspector.look(what),
+  present: (canvas, { on = !canvas.presenter.on }) => canvas.presenter.turn(on),
+  hide_answer: (canvas, { on = !canvas.presenter.hiding }) => canvas.presenter.hide(on),
+  laser: (canvas, { on = !canvas.presenter.laser.on }) => canvas.presenter.point(on),
+  only_used: (canvas, { on = !canvas.presenter.onlyUsed }) => canvas.presenter.useOnly(on),
   shortcuts: (canvas, { on }) => canvas.panels.showShortcuts(on),
   export_gif: saveGif,
   export_webm: saveWebm,

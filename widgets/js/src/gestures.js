@@ -107,6 +107,7 @@ export class Gestures {
       canvas.wake();
       return;
     }
+    if (canvas.presenter.on) return;
     this.#hover(p);
   }
 

@@ -27,14 +27,15 @@ export const SHEET = [
   ["Shift+Arrows", "move the selection"],
   [",  .", "the step of the plan before, after"],
   ["Space  Home  End", "play or pause, go to the start, to the end"],
-  ["H  T", "link load, text of what happens"],
+  ["H  T", "link load now, of the whole run, off; text of what happens"],
   ["I", "inspector: arrows walk among the sends, Enter looks at one or at what is selected, Esc clears"],
+  ["P", "present on the whole screen: arrows step by step, up and down by phase, B hides the answer, X laser pointer, U all links, Esc leaves"],
   ["F  +  -", "fit, zoom in, zoom out"],
   ["?", "this sheet"],
 ];
 
 const PLAIN = {
-  v: ["select"], l: ["link"], f: ["fit"], h: ["heat"], o: ["fold"], t: ["log"], i: ["inspect"], "?": ["shortcuts"],
+  v: ["select"], l: ["link"], f: ["fit"], h: ["heat"], o: ["fold"], t: ["log"], i: ["inspect"], p: ["present"], "?": ["shortcuts"],
   g: ["add", { kind: "gpu" }], s: ["add", { kind: "switch" }], m: ["add", { kind: "memory" }],
   ",": ["step", { by: -1, of: "step" }], ".": ["step", { by: 1, of: "step" }],
   n: ["add", { kind: "nic" }], Delete: ["delete"], Backspace: ["delete"],
@@ -72,6 +73,7 @@ export class Keyboard {
   handle(event) {
     const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
     const modified = event.ctrlKey || event.metaKey || event.altKey;
+    if (this.canvas.presenter.on) return !modified && this.canvas.presenter.key(key);
     if (this.canvas.mode === "sketch") return !modified && this.canvas.sketchView.key(event, key);
     if (event.ctrlKey || event.metaKey) {
       return this.#run((event.shiftKey ? WITH_CTRL_SHIFT : WITH_CTRL)[key]);

@@ -52,6 +52,8 @@ export class Overlay {
       const onlyMore = !this.moved && !canvas.heat && shown <= canvas.buffers.next;
       this.#clear(this.layers.cells, (ctx) => {
         drawHeat(ctx, canvas);
+        // The load lies above the links, and the hops of what is looked at above the load.
+        if (canvas.heat) canvas.inspector.path.draw(ctx);
         if (onlyMore) drawArrivals(ctx, canvas, shown);
         else drawCells(ctx, canvas);
         canvas.inspector.path.drawCells(ctx);

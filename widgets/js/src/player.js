@@ -90,6 +90,17 @@ export class Playback {
     return load;
   }
 
+  /** How busy each link is in the whole run, from 0 to 1, by its ends. @returns {Map<string, number>} */
+  get loadOfRun() {
+    if (!this.ofRun) {
+      this.ofRun = new Map();
+      for (const { key, start, sent } of this.flights) {
+        this.ofRun.set(key, Math.min(1, (this.ofRun.get(key) ?? 0) + (sent - start) / this.makespan));
+      }
+    }
+    return this.ofRun;
+  }
+
   /** Share of a cut's bandwidth that each epoch uses. @param {Cut} cut @returns {Float64Array} */
   crossing(cut) {
     const use = new Float64Array(this.epochs);

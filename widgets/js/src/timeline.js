@@ -87,7 +87,8 @@ export class Timeline {
       h("div", { class: "tl-film" }, this.strip, this.caption.element), this.readout,
       h(
         "div", { class: "tl-transport" },
-        this.heatButton, this.logButton, this.inspectButton, button("film", "Save as GIF", "export_gif"),
+        this.heatButton, this.logButton, this.inspectButton,
+        button("present", "Present (P)", "present"), button("film", "Save as GIF", "export_gif"),
       ),
     );
   }
@@ -121,7 +122,8 @@ export class Timeline {
     const { scale } = this;
     const marks = marksHeight(playback, scale);
     const frame = { width, top: marks ? marks + 3 : 10, base: height - 15 * scale };
-    const film = { playback, time: clock.time, colors, fill: colors.accent, crossing: this.crossing };
+    const crossing = canvas.presenter.hiding ? null : this.crossing;
+    const film = { playback, time: clock.time, colors, fill: colors.accent, crossing };
     drawBars(ctx, film, { ...frame, left: 0 });
     drawSteps(ctx, { playback, time: clock.time, span: this.#span(), colors }, { width, top: 1, scale });
     this.#ticks(ctx, { ...frame, height });
@@ -161,10 +163,11 @@ export class Timeline {
     const { playback, clock } = canvas;
     this.caption.show(canvas.stale ? null : playback, clock.time);
     const done = playback.epochsDone(clock.time);
-    const epoch = `Epoch ${done} / ${playback.epochs}`;
-    const [first, second] = canvas.stale
-      ? ["Out of date", "solve again"]
-      : [epoch, moment(clock.time, playback.makespan)];
+    const { on, hiding } = canvas.presenter;
+    const epoch = hiding ? `Epoch ${done}` : `Epoch ${done} / ${playback.epochs}`;
+    const whole = moment(clock.time, playback.makespan);
+    const time = hiding ? whole.replace(/ of \S+/, "") : whole;
+    const [first, second] = canvas.stale ? ["Out of date", "solve again"] : on ? [time, epoch] : [epoch, time];
     const text = `${first}\n${second}`;
     if (this.shownText === text) return;
     this.shownText = text;
