@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.simulate import simulate
+from tests.browser.test_access import violations
 from tests.ccl.clusters import mesh, ring_all_reduce
 from widgets.view_model.scene import drawing, scene
 
@@ -282,6 +283,17 @@ def test_the_designer_puts_its_columns_away(page: Any, server: Any, drive: Any) 
     expect(page.locator(".ds-header")).to_be_visible()
     expect(page.locator(".ds-side").first).to_be_visible()
     expect(page.locator(".ds-view")).to_be_visible()
+
+
+def test_axe_finds_nothing_in_presenter_mode(film: Any) -> None:
+    found = {}
+    for theme in ("light", "dark"):
+        film.ask("void c.canvas.model.receive('theme', x)", theme)
+        present(film)
+        film.keys("b", "h")
+        found[theme] = violations(film.page)
+        film.keys("Escape")
+    assert found == {"light": [], "dark": []}
 
 
 # ---- load of links ----

@@ -34,6 +34,7 @@ def test_each_link_has_its_share_of_the_whole_run(result):
     shares = [busy[src, dst] / result.makespan for src, dst in load["ends"]]
     assert load["share"] == pytest.approx(shares, abs=1e-3)
     assert load["share"] == sorted(load["share"], reverse=True)
+    assert set(load["alike"]) == {1}
 
 
 def test_many_epochs_are_drawn_in_equal_groups(result):

@@ -154,6 +154,15 @@ def test_too_many_are_not_marked(monkeypatch):
     assert "steps" in marked(*ring_all_gather(ring(3)))
 
 
+def test_the_pieces_of_a_pipeline_are_not_marked_where_they_are_many(monkeypatch):
+    """Three shares over one link are three steps of links, none of them one of data."""
+    problem = Problem(mesh(2), all_gather(2, 6e6, chunks=3))
+    plan = Schedule(tuple(Send(k, k, "g0", "g1") for k in range(3)), 20.0, 3)
+    monkeypatch.setattr(steps, "MOST_QUEUED", 2)
+
+    assert marked(problem, plan) == {}
+
+
 def test_a_flow_has_steps_too_where_its_pieces_are_few():
     problem = Problem(mesh(2), all_to_all(2, 2e6))
     plan = Flow((Rate(0, "g0", "g1", 1.0), Rate(1, "g1", "g0", 1.0)))

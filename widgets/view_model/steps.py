@@ -28,6 +28,9 @@ from ccl.timeline.transfers import Ends
 MOST_STEPS = 500
 """Steps above which none are marked: no eye sees so many."""
 
+MOST_QUEUED = 64
+"""The same where links make more steps than data do: these are the pieces of a pipeline."""
+
 OWN, PART, FINISHED, PASSED = "own", "part", "finished", "passed"
 """What a send carries: data of its sender, part of a sum to which the sender added, a sum that the
 sender has completed, and what the sender received and left as it was."""
@@ -86,8 +89,8 @@ def marks(problem: Problem, timeline: Timeline) -> dict[str, Any]:
     """Return ``steps``, the start (µs) and caption of each, and ``phases``, start and label.
 
     Nothing of a replay that does not say what waits for what. There are no steps where there is
-    only one, or more than `MOST_STEPS`; there are no phases where a whole sum is sent before the
-    last part of one is.
+    only one or too many (`MOST_STEPS`, `MOST_QUEUED`), and no phases where a whole sum is sent
+    before the last part of one is.
     """
     if timeline.images > 1 or not timeline.transfers or not timeline.after:
         return {}
@@ -127,11 +130,11 @@ def _rounds(timeline: Timeline, sends: list[int]) -> list[int] | None:
     """Return the step of each transfer, counted from 1, None where there are none to be marked."""
     by_data = _numbers(timeline, sends, links=False)
     if max(by_data) > 1 and _apart(timeline, by_data, whole=True):
-        step = by_data
-    else:
-        step = _numbers(timeline, sends, links=True)
-    few = 1 < max(step) <= MOST_STEPS
-    return step if few and _apart(timeline, step, whole=False) else None
+        return by_data if max(by_data) <= MOST_STEPS else None
+    step = _numbers(timeline, sends, links=True)
+    count = max(step)
+    most = MOST_STEPS if count == max(by_data) else MOST_QUEUED
+    return step if 1 < count <= most and _apart(timeline, step, whole=False) else None
 
 
 def _apart(timeline: Timeline, step: list[int], *, whole: bool) -> bool:

@@ -4,6 +4,7 @@ The panels at the right: verdict, bounds, link load.
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from dash import ALL, Dash, Input, Output, State, ctx, html
@@ -341,15 +342,16 @@ def link_load() -> list[Any]:
 
 def busiest_links(load: Mapping[str, Any]) -> list[html.Li]:
     """List the links that send for the largest share of the whole run."""
+    rows = zip(load["links"], load["share"], load["alike"], strict=True)
     return [
         html.Li(
             [
-                html.Span(link),
+                html.Span([link, html.Small(f" and {alike - 1} alike") if alike > 1 else ""]),
                 html.B(text.share(share)),
                 html.Span(html.I(style={"width": f"{share:.1%}"}), className="ds-track"),
             ]
         )
-        for link, share in zip(load["links"][:TOP], load["share"][:TOP], strict=True)
+        for link, share, alike in islice(rows, TOP)
     ]
 
 

@@ -50,6 +50,16 @@ export function captionAt({ steps, makespan }, time) {
   return `Step ${at} of ${steps.length}: ${steps[at - 1].caption}`;
 }
 
+/**
+ * What happens in the epoch shown, for a plan without steps.
+ * @param {Playback} playback @param {number} time µs
+ */
+export function epochCaption(playback, time) {
+  if (time >= playback.makespan * (1 - SAME)) return "Everything is where it is needed";
+  const [first = ""] = (playback.scene.sentences[playback.epochAt(time)] ?? "").split("\n");
+  return /^\d/.test(first) ? `In this epoch: ${first}` : first;
+}
+
 /** Pixels above the bars that marks need. @param {Playback} playback @param {number} [scale] of the type */
 export const marksHeight = ({ steps, phases }, scale = 1) => (phases.length ? BAND * scale : 0) + (steps.length ? MARK + 2 : 0);
 
@@ -101,9 +111,13 @@ export class Caption {
     );
   }
 
-  /** @param {Playback | null} playback @param {number} time µs */
-  show(playback, time) {
-    const words = playback ? captionAt(playback, time) : "";
+  /**
+   * @param {Playback | null} playback @param {number} time µs
+   * @param {boolean} always whether there is one for a plan without steps as well
+   */
+  show(playback, time, always) {
+    const steps = playback ? captionAt(playback, time) : "";
+    const words = steps || !playback || !always ? steps : epochCaption(playback, time);
     this.element.hidden = !words;
     if (this.text.textContent !== words) this.text.textContent = words;
     this.text.title = words;

@@ -161,9 +161,9 @@ export class Timeline {
   #read() {
     const { canvas, strip } = this;
     const { playback, clock } = canvas;
-    this.caption.show(canvas.stale ? null : playback, clock.time);
     const done = playback.epochsDone(clock.time);
     const { on, hiding } = canvas.presenter;
+    this.caption.show(canvas.stale ? null : playback, clock.time, on);
     const epoch = hiding ? `Epoch ${done}` : `Epoch ${done} / ${playback.epochs}`;
     const whole = moment(clock.time, playback.makespan);
     const time = hiding ? whole.replace(/ of \S+/, "") : whole;

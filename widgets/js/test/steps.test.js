@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { begun, captionAt, marksHeight, momentBeside } from "../src/steps.js";
+import { begun, captionAt, epochCaption, marksHeight, momentBeside } from "../src/steps.js";
 
 const ROWS = [{ start: 0, caption: "one" }, { start: 20, caption: "two" }, { start: 40, caption: "three" }];
 const film = (changes = {}) => ({ steps: ROWS, phases: [], makespan: 60, ...changes });
@@ -27,6 +27,14 @@ test("the caption says which step it is and what happens in it", () => {
   assert.equal(captionAt(film(), 60), "All 3 steps are done");
   assert.equal(captionAt(film({ steps: [{ start: 5, caption: "late" }] }), 0), "Nothing has set out yet");
   assert.equal(captionAt(film({ steps: [] }), 25), "");
+});
+
+test("a plan without steps has a caption of its epochs", () => {
+  const scene = { sentences: ["2 chunks over 2 links\na sends 0 to b", "Nothing sets out; what is on its way arrives."] };
+  const playback = film({ steps: [], scene, epochAt: (time) => Math.floor(time / 30) });
+  assert.deepEqual([0, 30, 60].map((time) => epochCaption(playback, time)), [
+    "In this epoch: 2 chunks over 2 links", "Nothing sets out; what is on its way arrives.", "Everything is where it is needed",
+  ]);
 });
 
 test("a plan without steps and phases needs no more height", () => {
