@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import pairwise
 from operator import or_
@@ -94,6 +94,8 @@ def marks(problem: Problem, timeline: Timeline) -> dict[str, Any]:
     """
     if timeline.images > 1 or not timeline.transfers or not timeline.after:
         return {}
+    # Lists that are slices of arrays are made anew by everyone who reads them.
+    timeline = replace(timeline, transfers=tuple(timeline.transfers), after=tuple(timeline.after))
     carried = _carried(problem, timeline)
     found = {
         "steps": _steps(problem, timeline, carried),
@@ -161,16 +163,20 @@ def _numbers(timeline: Timeline, sends: list[int], *, links: bool) -> list[int]:
 
     They wait for what brings their data, and if `links` also for what is before them on a link.
     """
-    waits: dict[int, set[int]] = defaultdict(set)
+    waits: list[list[int]] = [[] for _ in sends]
     last: dict[Ends, int] = {}
     for i, (each, after) in enumerate(zip(timeline.transfers, timeline.after, strict=True)):
-        place = timeline.place(each.src, each.dst)
-        before = [*after, *([last[place]] if links and place in last else [])]
-        waits[sends[i]].update(sends[j] for j in before)
-        last[place] = i
-    step: dict[int, int] = {}
-    for send in sorted(waits):
-        step[send] = 1 + max((step.get(j, 0) for j in waits[send] - {send}), default=0)
+        waits[sends[i]].extend(after)
+        if links:
+            place = timeline.place(each.src, each.dst)
+            if place in last:
+                waits[sends[i]].append(last[place])
+            last[place] = i
+    step = [0] * len(sends)
+    for send, others in enumerate(waits):
+        if sends[send] == send:
+            before = [step[sends[j]] for j in others if sends[j] != send]
+            step[send] = 1 + max(before, default=0)
     return [step[send] for send in sends]
 
 
@@ -214,7 +220,7 @@ def _carried(problem: Problem, timeline: Timeline) -> list[Carried]:
             continue
         own = rank.get(each.src, 0) & every[each.chunk] if each.src in stores else 0
         come = [found[j].ranks for j in after]
-        ranks = reduce(or_, come, own) if named is None else sum(1 << one for one in named)
+        ranks = reduce(or_, come, own) if named is None else sum(1 << term for term in named)
         whole = ranks == every[each.chunk]
         what = OWN if not after else PASSED if ranks in come else FINISHED if whole else PART
         found.append(Carried(what, ranks, whole))
