@@ -28,6 +28,15 @@ def test_link_load_is_the_share_of_each_epoch_in_which_a_link_sends(result):
     )
 
 
+def test_each_link_has_its_share_of_the_whole_run(result):
+    load = link_load(result.timeline, result.plan.epoch_duration)
+    busy = result.timeline.link_busy
+    shares = [busy[src, dst] / result.makespan for src, dst in load["ends"]]
+    assert load["share"] == pytest.approx(shares, abs=1e-3)
+    assert load["share"] == sorted(load["share"], reverse=True)
+    assert set(load["alike"]) == {1}
+
+
 def test_many_epochs_are_drawn_in_equal_groups(result):
     load = link_load(result.timeline, result.makespan / 500, columns=50)
     assert len(load["busy"][0]) <= 50

@@ -5,6 +5,7 @@ Lines over one axis, in the look of the house: formulas beside simulations.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -61,7 +62,8 @@ def link_load(
     dict
         ``links``, the names, the busiest first, and ``ends``, their ends in the same order;
         ``busy``, a row per link with the share of each column's time during which it sends;
-        ``step``, µs per column.
+        ``step``, µs per column; ``share``, of each link the share of the whole run;
+        ``alike``, how many links are as busy as it at every moment, by symmetry, itself included.
     """
     steps = max(1, int(np.ceil(timeline.makespan / epoch_duration - 1e-9)))
     step = epoch_duration * max(1, -(-steps // columns))
@@ -72,13 +74,20 @@ def link_load(
         row += np.clip(
             np.minimum(edges[1:], each.sent) - np.maximum(edges[:-1], each.start), 0, None
         )
+    alike = Counter(timeline.orbits.values())
     order = sorted(rows, key=lambda ends: -float(rows[ends].sum()))
     return {
         "links": [f"{src} → {dst}" for src, dst in order],
         "ends": [list(ends) for ends in order],
         "busy": [np.round(np.minimum(rows[ends] / step, 1), 3).tolist() for ends in order],
         "step": step,
+        "alike": [alike.get(ends, 1) for ends in order],
+        "share": [_share(float(rows[ends].sum()), timeline.makespan) for ends in order],
     }
+
+
+def _share(busy: float, makespan: float) -> float:
+    return round(min(1.0, busy / makespan), 4) if makespan else 0.0
 
 
 def link_load_figure(load: dict[str, Any], scheme: str | None, *, rows: int = ROWS) -> go.Figure:

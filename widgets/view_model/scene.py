@@ -33,6 +33,7 @@ from ccl.serialization.topoloom import topology_to_json
 from ccl.simulate import simulate
 from ccl.timeline import Reason, Timeline, Transfer, Transfers, causes, trace_critical
 from ccl.topology import Topology
+from widgets.view_model.steps import marks
 
 if TYPE_CHECKING:
     from formulations.analyses.comparison import Comparison, Row
@@ -119,6 +120,7 @@ def scene(
         "sentences": _sentences(problem, timeline, step=step, epochs=epochs),
         "title": f"{collective.kind} on {topology.name}{part}",
         "details": None if part else _details(problem, timeline),
+        **({} if part else marks(problem, timeline)),
         **_terms(timeline),
         **({"every": every} if part else {}),
         **({} if take is None else {"take": take}),

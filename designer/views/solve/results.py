@@ -4,6 +4,7 @@ The panels at the right: verdict, bounds, link load.
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from dash import ALL, Dash, Input, Output, State, ctx, html
@@ -22,6 +23,9 @@ from widgets.words import BOUND_LABELS, cut_words
 
 IMPORTED = "from "
 """What the formulation of a plan begins with that came from a file of others."""
+
+TOP = 10
+"""Links that are listed by their load."""
 
 STOPPED = "stopped, and the best schedule is kept"
 """What the page says of a solve that the user has ended."""
@@ -327,7 +331,27 @@ def link_load() -> list[Any]:
                 ui.quiet("All", ids.LOAD_ALL),
             ),
         ),
+        html.Ol(
+            id=ids.LOAD_TOP,
+            className="ds-card ds-busiest",
+            **ui.attributes(aria_label="Busiest links, share of the whole run"),
+        ),
         ui.div("ds-card ds-chart", ui.graph(ids.LOAD)),
+    ]
+
+
+def busiest_links(load: Mapping[str, Any]) -> list[html.Li]:
+    """List the links that send for the largest share of the whole run."""
+    rows = zip(load["links"], load["share"], load["alike"], strict=True)
+    return [
+        html.Li(
+            [
+                html.Span([link, html.Small(f" and {alike - 1} alike") if alike > 1 else ""]),
+                html.B(text.share(share)),
+                html.Span(html.I(style={"width": f"{share:.1%}"}), className="ds-track"),
+            ]
+        )
+        for link, share, alike in islice(rows, TOP)
     ]
 
 
@@ -437,6 +461,7 @@ def _charts(app: Dash) -> None:
             "load_figure": Output(ids.LOAD, "figure"),
             "load_style": Output(ids.LOAD, "style"),
             "load_box_hidden": Output(ids.LOAD_BOX, "hidden"),
+            "load_top_children": Output(ids.LOAD_TOP, "children"),
             "load_all_children": Output(ids.LOAD_ALL, "children"),
             "load_all_style": Output(ids.LOAD_ALL, "style"),
         },
@@ -455,6 +480,7 @@ def _charts(app: Dash) -> None:
             "load_figure": figure,
             "load_style": height,
             "load_box_hidden": False,
+            "load_top_children": busiest_links(load),
             "load_all_children": label,
             "load_all_style": {} if links > ROWS else {"display": "none"},
         }

@@ -22,6 +22,7 @@ import { History, signature, wholeDrawing } from "./model.js";
 import { Overlay } from "./overlay.js";
 import { Panels } from "./panels.js";
 import { Clock, filmOf } from "./player.js";
+import { Presenter } from "./presenter.js";
 import { Renaming } from "./renaming.js";
 import { SketchView } from "./sketch.js";
 import { Snapping } from "./snapping.js";
@@ -44,7 +45,10 @@ export class Canvas {
     this.pull = null;
     /** What the pointer is over. @type {any} */
     this.hovered = null;
+    /** Whether links show their load, and of when: the epoch that is shown, or the whole run. */
     this.heat = false;
+    /** @type {"now" | "run"} */
+    this.heatOf = "now";
     this.stale = false;
     /** @type {import("./player.js").Playback | null} */
     this.playback = null;
@@ -78,7 +82,7 @@ export class Canvas {
 
   /** Whether the cluster is only looked at. */
   get locked() {
-    return Boolean(this.model.get("locked"));
+    return Boolean(this.model.get("locked")) || this.presenter.on;
   }
 
   // ---- construction ------------------------------------------------------------------------
@@ -102,13 +106,14 @@ export class Canvas {
     this.markView = new MarkView(this);
     this.sketchView = new SketchView(this);
     this.inspector = new Inspector(this);
+    this.presenter = new Presenter(this);
     this.overlay = new Overlay(this);
     this.timeline = new Timeline(this);
     this.incumbents = new Incumbents(this, { load: (how) => this.#loadScene(how), report: () => this.transport.report() });
     const { regions, borders, cells, tokens } = this.overlay.layers;
     this.dom.stage.append(regions, graph, borders, cells, tokens, ...this.panels.elements, this.markView.element, this.folding.element, this.incumbents.element, this.renaming.element, this.finding.element);
     this.menu = new Menu(this);
-    root.append(h("style", {}, css + gesturesCss + inspectCss), this.dom.stage, this.inspector.element, this.timeline.element, live, ...this.menu.elements);
+    root.append(h("style", {}, css + gesturesCss + inspectCss), this.dom.stage, this.inspector.element, this.timeline.element, ...this.presenter.elements, live, ...this.menu.elements);
     root.style.height = this.model.get("height") || "100%";
     el.append(root);
     this.stage = new Stage(graph);
@@ -147,6 +152,7 @@ export class Canvas {
     this.alive = false;
     this.unfollow();
     this.menu.close();
+    this.presenter.destroy();
     this.inspector.destroy();
     this.stage.destroy();
     this.dom.root.remove();
@@ -222,6 +228,7 @@ export class Canvas {
     this.sketchView.refresh();
     this.inspector.repainted();
     this.finding.refresh();
+    this.presenter.refresh();
     this.panels.refresh();
     this.selectionChanged();
     this.redrawAll();
@@ -307,6 +314,7 @@ export class Canvas {
     this.#markFilled();
     this.#cutsChanged();
     this.inspector.loaded();
+    this.presenter.refresh();
     this.panels.refresh();
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
     if (autoplay && this.playback && !this.stale && !still) {
@@ -361,9 +369,10 @@ export class Canvas {
     this.stage?.fade(this.inspector.path.faded ?? this.markView.faded);
   }
 
-  /** @param {boolean} on */
-  setHeat(on) {
+  /** Show how busy links are, or not. @param {boolean} on @param {"now" | "run"} [of] the epoch or the whole run */
+  setHeat(on, of = this.heatOf) {
     this.heat = on;
+    this.heatOf = of;
     this.panels.refresh();
     this.redrawAll();
   }

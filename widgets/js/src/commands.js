@@ -12,6 +12,7 @@ import * as edit from "./model.js";
 import { EditError, KINDS } from "./model.js";
 import { endsOfSelection, hubOf, linkAll, mesh, pairs, stamp, star } from "./patterns.js";
 import { saveGif, saveWebm } from "./record.js";
+import { HEATS } from "./tokens.js";
 
 /** How far an arrow key moves the selection, in drawing units. */
 export const NUDGE = 10;
@@ -155,6 +156,18 @@ function stampSelection(canvas, { times, join = null }) {
   return canvas.panels.showToast(`There are ${times} in all`);
 }
 
+/**
+ * Show the load of the links, now or of the whole run; without arguments the next of now, whole run, off.
+ * @param {Canvas} canvas
+ */
+function heat(canvas, { on, of }) {
+  if (of !== undefined && !HEATS[of]) throw new EditError(`load is shown of ${Object.keys(HEATS).join(" or ")}, not of ${of}`);
+  if (on !== undefined || of !== undefined) canvas.setHeat(on ?? true, of ?? "now");
+  else if (!canvas.heat) canvas.setHeat(true, "now");
+  else canvas.setHeat(canvas.heatOf === "now", "run");
+  canvas.say(canvas.heat ? `Link load: ${HEATS[canvas.heatOf]}` : "Link load is not shown");
+}
+
 /** @type {Record<string, (canvas: Canvas, args: any) => unknown>} */
 const COMMANDS = {
   select: (canvas, args) => {
@@ -221,14 +234,18 @@ const COMMANDS = {
   play: (canvas) => canvas.transport.play(true),
   pause: (canvas) => canvas.transport.play(false),
   toggle: (canvas) => canvas.transport.play(!canvas.clock.playing),
-  step: (canvas, { by = 1 }) => canvas.transport.step(by),
+  step: (canvas, { by = 1, of = "epoch" }) => canvas.transport.step(by, of),
   seek: (canvas, { time }) => canvas.transport.seek(time),
   speed: (canvas, { value }) => canvas.transport.setSpeed(value),
   newest: (canvas) => canvas.incumbents.showNewest(),
-  heat: (canvas, { on = !canvas.heat }) => canvas.setHeat(on),
+  heat,
   log: (canvas, { on }) => canvas.panels.showLog(on),
   inspect: (canvas, { on = !canvas.inspector.open }) => canvas.inspector.show(on),
   focus: (canvas, what) => canvas.inspector.look(what),
+  present: (canvas, { on = !canvas.presenter.on }) => canvas.presenter.turn(on),
+  hide_answer: (canvas, { on = !canvas.presenter.hiding }) => canvas.presenter.hide(on),
+  laser: (canvas, { on = !canvas.presenter.laser.on }) => canvas.presenter.point(on),
+  only_used: (canvas, { on = !canvas.presenter.onlyUsed }) => canvas.presenter.useOnly(on),
   shortcuts: (canvas, { on }) => canvas.panels.showShortcuts(on),
   export_gif: saveGif,
   export_webm: saveWebm,

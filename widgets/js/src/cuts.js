@@ -21,6 +21,7 @@ export class CutView {
   shown() {
     const { canvas } = this;
     // Of a drawing that has changed since, unless they came after the change.
+    if (canvas.presenter.hiding) return [];
     if (canvas.stale && canvas.cutsSignature !== canvas.drawingSignature) return [];
     const names = canvas.deviceIndex;
     return (canvas.model.get("cuts") ?? []).filter((cut) => cut.inside.some((name) => names.has(name)));
@@ -105,7 +106,7 @@ export class CutView {
     label.hidden = !box;
     if (!box) return;
     const { stage } = this.canvas;
-    const size = { half: label.offsetWidth / 2, width: stage.cy.width(), height: stage.cy.height() };
+    const size = { half: label.offsetWidth / 2, tall: label.offsetHeight / 2 || LABEL_HEIGHT / 2, width: stage.cy.width(), height: stage.cy.height() };
     const [p, q] = [stage.toScreen({ x: box.x1, y: box.y1 }), stage.toScreen({ x: box.x2, y: box.y2 })];
     const taken = [...this.#taken(), ...placed];
     let best = null;
@@ -122,7 +123,7 @@ export class CutView {
 
   /** What a label should not cover, on the screen: devices, names of hosts, tools, legend. */
   #taken() {
-    const { stage, shown, dom, panels } = this.canvas;
+    const { stage, shown, dom, panels, presenter } = this.canvas;
     const screen = (r) => {
       const [p, q] = [stage.toScreen({ x: r.x1, y: r.y1 }), stage.toScreen({ x: r.x2, y: r.y2 })];
       return { x1: p.x, y1: p.y, x2: q.x, y2: q.y };
@@ -133,7 +134,7 @@ export class CutView {
       return r && { x1: (r.x1 + r.x2) / 2 - 34, x2: (r.x1 + r.x2) / 2 + 34, y1: r.y1 - 20, y2: r.y1 };
     });
     const origin = dom.stage.getBoundingClientRect();
-    const floating = [panels.tools, panels.legend].map((panel) => {
+    const floating = [panels.tools, panels.legend, presenter.tools].map((panel) => {
       const r = panel.getBoundingClientRect();
       return { x1: r.left - origin.left, y1: r.top - origin.top, x2: r.right - origin.left, y2: r.bottom - origin.top };
     });
@@ -142,14 +143,13 @@ export class CutView {
 }
 
 /** Places for a label of some width around a region, the preferred first, all inside the view. */
-function* spotsAround(r, { half, width, height }) {
-  const tall = LABEL_HEIGHT / 2;
+function* spotsAround(r, { half, tall, width, height }) {
   const middle = { x: (r.x1 + r.x2) / 2, y: (r.y1 + r.y2) / 2 };
   const centres = [
     [middle.x, r.y2], [middle.x, r.y1], [r.x2 + half + 6, middle.y], [r.x1 - half - 6, middle.y],
   ];
   for (let far = 1; far <= 4; far++) {
-    const step = far * LABEL_HEIGHT;
+    const step = far * 2 * tall;
     centres.push(
       [middle.x, r.y2 + step], [middle.x, r.y1 - step],
       [r.x2 + half + 6, r.y1 - step + tall], [r.x1 - half - 6, r.y1 - step + tall],

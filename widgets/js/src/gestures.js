@@ -119,6 +119,7 @@ export class Gestures {
       canvas.wake();
       return;
     }
+    if (canvas.presenter.on) return;
     this.#hover(p);
   }
 

@@ -30,9 +30,11 @@ export const SHEET = [
   ["Shift+Arrows", "move the selection"],
   ["Alt", "while dragging: no snapping to the lines of other devices or to the grid"],
   ["Space  Home  End", "play or pause, go to the start, to the end"],
-  ["H  T", "link load, text of what happens"],
+  [",  .", "the step of the plan before, after"],
+  ["H  T", "link load now, of the whole run, off; text of what happens"],
   ["B  #", "bandwidths on the links; a grid that devices snap to"],
   ["I", "inspector: arrows walk among the sends, Enter looks at one or at what is selected, Esc clears"],
+  ["P", "present on the whole screen: arrows step by step, up and down by phase, B hides the answer, X laser pointer, U all links, Esc leaves"],
   ["Ctrl+F", "find devices and hosts: Enter selects one and zooms to it, Ctrl+Enter selects all"],
   ["F  Z  0  +  -", "fit, zoom to the selection, to 100 %, in, out"],
   ["Menu  Shift+F10", "menu of what is selected; so do the right button and a long press"],
@@ -40,8 +42,9 @@ export const SHEET = [
 ];
 
 const PLAIN = {
-  v: ["select"], l: ["link"], b: ["labels"], "#": ["grid"], f: ["fit"], z: ["zoom_selection"], 0: ["zoom"], ContextMenu: ["menu"], h: ["heat"], o: ["fold"], t: ["log"], i: ["inspect"], "?": ["shortcuts"],
+  v: ["select"], l: ["link"], b: ["labels"], "#": ["grid"], f: ["fit"], z: ["zoom_selection"], 0: ["zoom"], ContextMenu: ["menu"], h: ["heat"], o: ["fold"], t: ["log"], i: ["inspect"], p: ["present"], "?": ["shortcuts"],
   g: ["add", { kind: "gpu" }], s: ["add", { kind: "switch" }], m: ["add", { kind: "memory" }],
+  ",": ["step", { by: -1, of: "step" }], ".": ["step", { by: 1, of: "step" }],
   n: ["add", { kind: "nic" }], F2: ["rename"], 4: ["stamp", { times: 4 }], 8: ["stamp", { times: 8 }],
   "*": ["link_by", { how: "star" }], j: ["link_by", { how: "pairs" }], k: ["link_by", { how: "mesh" }], Delete: ["delete"], Backspace: ["delete"],
 };
@@ -78,6 +81,7 @@ export class Keyboard {
   handle(event) {
     const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
     const modified = event.ctrlKey || event.metaKey || event.altKey;
+    if (this.canvas.presenter.on) return !modified && this.canvas.presenter.key(key);
     if (this.canvas.mode === "sketch") return !modified && this.canvas.sketchView.key(event, key);
     if (event.ctrlKey || event.metaKey) {
       return this.#run((event.shiftKey ? WITH_CTRL_SHIFT : WITH_CTRL)[key]);

@@ -7,7 +7,7 @@
 import { drawArrivals, drawCells } from "./buffers.js";
 import { h } from "./dom.js";
 import { centre, grown } from "./geometry.js";
-import { FONT, HOST_FONT } from "./style.js";
+import { FONT, HOST_FONT, LARGE_HOST_FONT } from "./style.js";
 import { drawHeat, drawTokens } from "./tokens.js";
 
 /** Milliseconds between two pictures of the buffers while playing; the eye needs no more. */
@@ -63,6 +63,8 @@ export class Overlay {
       const onlyMore = !this.moved && !canvas.heat && shown <= canvas.buffers.next;
       this.#clear(this.layers.cells, (ctx) => {
         drawHeat(ctx, canvas);
+        // The load lies above the links, and the hops of what is looked at above the load.
+        if (canvas.heat) canvas.inspector.path.draw(ctx);
         if (onlyMore) drawArrivals(ctx, canvas, shown);
         else drawCells(ctx, canvas);
         canvas.inspector.path.drawCells(ctx);
@@ -107,7 +109,7 @@ export class Overlay {
 
 /** Names of hosts above their boxes, with a halo: cytoscape would draw them beneath the links. */
 function drawHostNames(ctx, { stage, colors }) {
-  const size = HOST_FONT[stage.distance];
+  const size = (stage.large ? LARGE_HOST_FONT : HOST_FONT)[stage.distance];
   if (size * stage.cy.zoom() < LEAST_FONT) return;
   ctx.font = `600 ${size}px ${FONT}`;
   ctx.textAlign = "center";

@@ -4,6 +4,7 @@ import { run } from "./commands.js";
 import { h, iconButton } from "./dom.js";
 import { counts } from "./folding.js";
 import { SHEET } from "./keyboard.js";
+import { HEATS } from "./tokens.js";
 import { bandwidth, bytes, digits, duration } from "./units.js";
 
 /** Rows that the text panel shows of an epoch. */
@@ -51,7 +52,7 @@ export class Panels {
   /** Whether an event belongs to a panel rather than to the drawing. @param {EventTarget} target */
   has(target) {
     if (/** @type {Element} */ (target).closest?.(".tl-float")) return true;
-    return [this.tools, this.log, this.sheet, this.canvas.incumbents.element, this.canvas.folding.element].some((panel) => panel.contains(/** @type {Node} */ (target)));
+    return [this.tools, this.legend, this.log, this.sheet, this.canvas.incumbents.element, this.canvas.folding.element].some((panel) => panel.contains(/** @type {Node} */ (target)));
   }
 
   #makeTools() {
@@ -114,6 +115,7 @@ export class Panels {
     const { canvas } = this;
     const { playback, colors } = canvas;
     this.legend.hidden = !playback || canvas.stale;
+    this.legend.classList.toggle("tl-heated", canvas.heat);
     if (!playback) return;
     const ranks = canvas.sceneRanks;
     const name = (origin) => ranks[origin] ?? `rank ${origin}`;
@@ -130,9 +132,20 @@ export class Panels {
     const many = playback.scene.every;
     if (many) parts.push(h("span", { class: "tl-gap" }, `${playback.scene.chunks.length.toLocaleString("en")} of ${many.toLocaleString("en")} chunks are shown`));
     if (canvas.heat) {
-      parts.push(h("span", { class: "tl-gap" }, "Link load"), h("em", {}, "0"), ramp([colors.cold, colors.hot], "share of the epoch"), h("em", {}, "100 %"));
+      parts.push(...this.#heatLegend(ramp([colors.cold, colors.hot], canvas.heatOf === "run" ? "share of the whole run" : "share of the epoch")));
     }
     this.legend.replaceChildren(...parts);
+  }
+
+  /** @param {HTMLElement} ramp */
+  #heatLegend(ramp) {
+    const { canvas } = this;
+    const choices = Object.entries(HEATS).map(([of, words]) =>
+      h("button", { type: "button", "aria-pressed": String(canvas.heatOf === of), onclick: () => run(canvas, "heat", { of }) }, words));
+    return [
+      h("span", { class: "tl-gap" }, "Link load"), h("span", { class: "tl-choice", role: "group", "aria-label": "Link load of" }, ...choices),
+      h("em", {}, "0"), ramp, h("em", {}, "100 %"),
+    ];
   }
 
   /** @param {boolean} [on] */

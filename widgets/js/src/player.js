@@ -30,6 +30,8 @@ export class Playback {
     this.step = scene.epoch_duration > 0 ? scene.epoch_duration : Math.max(scene.makespan, 1);
     this.epochs = Math.max(1, scene.epochs);
     this.makespan = scene.makespan;
+    this.steps = scene.steps ?? [];
+    this.phases = scene.phases ?? [];
     this.links = new Map(scene.topology.links.map((l) => [endsKey(l.src, l.dst), l]));
     /** @type {Flight[]} */
     this.flights = scene.transfers.map(([chunk, src, dst, start, end, fraction = 1]) => {
@@ -86,6 +88,17 @@ export class Playback {
       load.set(flight.key, Math.min(1, (load.get(flight.key) ?? 0) + this.#share(flight, epoch)));
     }
     return load;
+  }
+
+  /** How busy each link is in the whole run, from 0 to 1, by its ends. @returns {Map<string, number>} */
+  get loadOfRun() {
+    if (!this.ofRun) {
+      this.ofRun = new Map();
+      for (const { key, start, sent } of this.flights) {
+        this.ofRun.set(key, Math.min(1, (this.ofRun.get(key) ?? 0) + (sent - start) / this.makespan));
+      }
+    }
+    return this.ofRun;
   }
 
   /** Share of a cut's bandwidth that each epoch uses. @param {Cut} cut @returns {Float64Array} */

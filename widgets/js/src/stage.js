@@ -59,6 +59,14 @@ export class Stage {
     this.cy.on("position bounds", () => this.curves.clear());
     this.cy.on("zoom", () => this.#magnify());
     this.distance = 0;
+    /** Whether names are written larger at every zoom. */
+    this.large = false;
+  }
+
+  /** Write names larger at every zoom, or not. @param {boolean} large */
+  magnify(large) {
+    this.large = large;
+    this.#magnify(true);
   }
 
   /** @param {Record<string, string>} colors */
@@ -88,6 +96,7 @@ export class Stage {
     this.distance = distance;
     this.cy.batch(() => {
       FAR.forEach((_, i) => this.cy.nodes().toggleClass(`far${i + 1}`, distance === i + 1));
+      this.cy.nodes().toggleClass("large", this.large);
     });
   }
 
@@ -367,6 +376,13 @@ export class Stage {
     this.cy.batch(() => this.cy.edges().forEach((e) => void e.toggleClass("faded", Boolean(which?.(e.id())))));
   }
 
+  /** Leave out some lines; they keep their places. @param {Set<string> | null} ids none of null */
+  leaveOut(ids) {
+    if (!ids && !this.leaving) return;
+    this.leaving = Boolean(ids);
+    this.cy.batch(() => this.cy.edges().forEach((e) => void e.toggleClass("unused", Boolean(ids?.has(e.id())))));
+  }
+
   /** The line that was painted between two ends. @param {string} a @param {string} b */
   lineOf(a, b) {
     if (this.lineIndex?.lines !== this.shown.lines) {
@@ -395,7 +411,7 @@ function update(have, element) {
   }
   const now = have.cy().getElementById(id);
   now.data(data);
-  const classes = ["cut", "filled", "far1", "far2", "faded", "off", "partly"].filter((name) => now.hasClass(name));
+  const classes = ["cut", "filled", "far1", "far2", "large", "faded", "unused", "off", "partly"].filter((name) => now.hasClass(name));
   now.classes([element.classes, ...classes].join(" "));
   if (element.position) now.position(element.position);
 }

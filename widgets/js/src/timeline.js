@@ -5,6 +5,7 @@
 
 import { run } from "./commands.js";
 import { h, iconButton, icons, wiped } from "./dom.js";
+import { Caption, drawSteps, marksHeight } from "./steps.js";
 import { FONT } from "./style.js";
 import { duration, moment } from "./units.js";
 
@@ -64,6 +65,8 @@ export class Timeline {
   /** @param {import("./canvas.js").Canvas} canvas */
   constructor(canvas) {
     this.canvas = canvas;
+    /** Of the type. */
+    this.scale = 1;
     const button = (icon, title, command) => iconButton(icon, title, () => run(canvas, command));
     this.strip = timeStrip("Time", (event, box) => {
       canvas.transport.seek(((event.clientX - box.left) / box.width) * this.#span());
@@ -78,11 +81,14 @@ export class Timeline {
     this.heatButton = button("heat", "Link load (H)", "heat");
     this.logButton = button("log", "Event log (T)", "log");
     this.inspectButton = button("inspect", "Inspector (I)", "inspect");
+    this.caption = new Caption((by) => run(canvas, "step", { by, of: "step" }));
     this.element = h(
-      "div", { class: "tl-time" }, this.bar.element, this.strip, this.readout,
+      "div", { class: "tl-time" }, this.bar.element,
+      h("div", { class: "tl-film" }, this.strip, this.caption.element), this.readout,
       h(
         "div", { class: "tl-transport" },
-        this.heatButton, this.logButton, this.inspectButton, button("film", "Save as GIF", "export_gif"),
+        this.heatButton, this.logButton, this.inspectButton,
+        button("present", "Present (P)", "present"), button("film", "Save as GIF", "export_gif"),
       ),
     );
   }
@@ -102,6 +108,7 @@ export class Timeline {
     const cut = (canvas.model.get("cuts") ?? [])[0];
     this.crossing = cut && cut.links.length ? playback.crossing(cut) : null;
     this.strip.setAttribute("aria-valuemax", String(playback.makespan));
+    this.strip.style.setProperty("--tl-marks", `${marksHeight(playback, this.scale)}px`);
   }
 
   draw() {
@@ -111,16 +118,22 @@ export class Timeline {
     if (!playback || this.element.hidden || !strip.clientWidth) return;
     const ctx = wiped(strip);
     const [width, height] = [strip.clientWidth, strip.clientHeight];
-    const frame = { width, top: 10, base: height - 15 };
     const { colors } = canvas;
-    const film = { playback, time: clock.time, colors, fill: colors.accent, crossing: this.crossing };
+    const { scale } = this;
+    const marks = marksHeight(playback, scale);
+    const frame = { width, top: marks ? marks + 3 : 10, base: height - 15 * scale };
+    const crossing = canvas.presenter.hiding ? null : this.crossing;
+    const film = { playback, time: clock.time, colors, fill: colors.accent, crossing };
     drawBars(ctx, film, { ...frame, left: 0 });
+    drawSteps(ctx, { playback, time: clock.time, span: this.#span(), colors }, { width, top: 1, scale });
     this.#ticks(ctx, { ...frame, height });
     const x = Math.max(4, Math.min(width - 4, (clock.time / this.#span()) * width));
     ctx.fillStyle = canvas.colors.text;
-    ctx.fillRect(x - 1, 4, 2, frame.base - 2);
+    // The names of the phases stay free.
+    const head = Math.max(5, marks - 4);
+    ctx.fillRect(x - 1, head - 1, 2, frame.base + 3 - head);
     ctx.beginPath();
-    ctx.arc(x, 5, 4.2, 0, 2 * Math.PI);
+    ctx.arc(x, head, 4.2, 0, 2 * Math.PI);
     ctx.fill();
     this.#read();
   }
@@ -136,9 +149,9 @@ export class Timeline {
   #ticks(ctx, { width, height }) {
     const { epochs } = this.canvas.playback;
     const { colors } = this.canvas;
-    const every = Math.ceil(epochs / Math.max(1, Math.floor(width / 44)));
+    const every = Math.ceil(epochs / Math.max(1, Math.floor(width / (44 * this.scale))));
     ctx.fillStyle = colors.dim;
-    ctx.font = `10px ${FONT}`;
+    ctx.font = `${10 * this.scale}px ${FONT}`;
     for (let e = 0; e <= epochs; e += every) {
       ctx.textAlign = e === 0 ? "left" : e === epochs ? "right" : "center";
       ctx.fillText(String(e), (e / epochs) * width, height - 3);
@@ -149,10 +162,12 @@ export class Timeline {
     const { canvas, strip } = this;
     const { playback, clock } = canvas;
     const done = playback.epochsDone(clock.time);
-    const epoch = `Epoch ${done} / ${playback.epochs}`;
-    const [first, second] = canvas.stale
-      ? ["Out of date", "solve again"]
-      : [epoch, moment(clock.time, playback.makespan)];
+    const { on, hiding } = canvas.presenter;
+    this.caption.show(canvas.stale ? null : playback, clock.time, on);
+    const epoch = hiding ? `Epoch ${done}` : `Epoch ${done} / ${playback.epochs}`;
+    const whole = moment(clock.time, playback.makespan);
+    const time = hiding ? whole.replace(/ of \S+/, "") : whole;
+    const [first, second] = canvas.stale ? ["Out of date", "solve again"] : on ? [time, epoch] : [epoch, time];
     const text = `${first}\n${second}`;
     if (this.shownText === text) return;
     this.shownText = text;

@@ -6,6 +6,9 @@ import { between } from "./style.js";
 /** Dots above which outlines and tails cannot be seen but would cost half of the time. */
 const MANY_TOKENS = 800;
 
+/** Of when the load of links is shown, in words. */
+export const HEATS = { now: "now", run: "whole run" };
+
 /** Opacity of chunks that step back. */
 const FAINT = 0.14;
 
@@ -131,14 +134,14 @@ function paintTokens(ctx, tokens, { color, few, ring, opacity }) {
 }
 
 /**
- * Colour each direction of each link by how busy it is in the epoch shown.
+ * Colour each direction of each link by how busy it is in the epoch shown, or in the whole run.
  * @param {CanvasRenderingContext2D} ctx in drawing units
  * @param {import("./canvas.js").Canvas} canvas
  */
 export function drawHeat(ctx, canvas) {
   const { playback, clock, stage, colors } = canvas;
   if (!canvas.heat || !playback || canvas.stale) return;
-  const load = playback.load(playback.epochAt(clock.time));
+  const load = canvas.heatOf === "run" ? playback.loadOfRun : playback.load(playback.epochAt(clock.time));
   ctx.lineCap = "round";
   for (const { line, forth, share } of shares(canvas.shown.lanes, load)) {
     const curve = stage.curve(line);

@@ -6,6 +6,7 @@
  */
 
 import { h } from "./dom.js";
+import { begun, captionAt, momentBeside } from "./steps.js";
 import { duration, share } from "./units.js";
 
 /** Plays, pauses, steps and seeks, and tells the host the time. */
@@ -29,15 +30,29 @@ export class Transport {
     this.report();
   }
 
-  /** @param {number} by steps */
-  step(by) {
+  /** @param {number} by epochs, or steps or phases of the plan where it has any @param {"epoch" | "step" | "phase"} [of] */
+  step(by, of = "epoch") {
     if (this.#still) return;
     const { canvas } = this;
+    const rows = { step: canvas.playback.steps, phase: canvas.playback.phases }[of] ?? [];
+    if (rows.length) {
+      this.#stepAmong(rows, by);
+      return;
+    }
     canvas.clock.step(by);
     this.report();
     const epoch = canvas.playback.epochAt(canvas.clock.time);
-    const rows = (canvas.playback.scene.sentences[epoch] ?? "").split("\n");
-    canvas.say(canvas.clock.time >= canvas.clock.end ? "The end" : `Epoch ${epoch}: ${rows.slice(0, 6).join(". ")}`);
+    const lines = (canvas.playback.scene.sentences[epoch] ?? "").split("\n");
+    canvas.say(canvas.clock.time >= canvas.clock.end ? "The end" : `Epoch ${epoch}: ${lines.slice(0, 6).join(". ")}`);
+  }
+
+  /** @param {{start: number}[]} rows @param {number} by */
+  #stepAmong(rows, by) {
+    const { canvas } = this;
+    const { playback, clock } = canvas;
+    this.seek(momentBeside(rows, clock.time, { by, makespan: playback.makespan }));
+    const phase = playback.phases[begun(playback.phases, clock.time, playback.makespan) - 1];
+    canvas.say([phase?.label, captionAt(playback, clock.time)].filter(Boolean).join(". "));
   }
 
   /** @param {number} time µs */

@@ -65,6 +65,8 @@
  * @property {number} epochs
  * @property {number} [every] chunks that there are, where only some are shown
  * @property {string[]} sentences what happens in each epoch, a line per sentence
+ * @property {{start: number, caption: string}[]} [steps] rounds of sends, and the µs at which each begins
+ * @property {{start: number, label: string}[]} [phases] reduce-scatter and all-gather, where they can be told apart
  * @property {string} title
  * @property {{ranks: number[], label: string}[]} [terms] sets of ranks whose contributions to a sum are sent
  * @property {number[]} [carried] which of these each transfer carries, or -1; none where no send names them

@@ -44,6 +44,11 @@ test("latency does not keep a link busy", () => {
   assert.equal(playback.load(1).has("a\u0001b") && playback.load(1).get("a\u0001b"), 0);
 });
 
+test("the load of the whole run is the share of it during which a link sends", () => {
+  const { loadOfRun } = new Playback(chain());
+  assert.deepEqual([...loadOfRun], [["a\u0001b", 0.4], ["b\u0001c", 0.4]]);
+});
+
 test("the use of a cut is the bytes that leave it over what could", () => {
   const cut = { inside: ["a"], links: [["a", "b"]], bandwidth: 20, makespan: 0, label: "" };
   assert.deepEqual([...new Playback(chain()).crossing(cut)], [0.5, 0, 0]);

@@ -22,7 +22,8 @@ export function listen(inspector) {
   });
 }
 
-const listens = ({ open, canvas }) => open && !canvas.stale && canvas.mode === "select";
+const listens = ({ open, canvas }) =>
+  (open || (canvas.presenter.on && canvas.playback !== null)) && !canvas.stale && canvas.mode === "select";
 
 /**
  * Look at what was touched of a device.
