@@ -356,9 +356,10 @@ def register(app: Dash) -> None:
         ClientsideFunction("topoloom", "picture"), Input({"picture": ALL}, "n_clicks")
     )
     app.clientside_callback(
-        ClientsideFunction("topoloom", "view"),
+        ClientsideFunction("views", "open"),
         Output("stage", "data-view"),
         Input(ids.VIEW, "value"),
+        State(ids.VIEW, "data"),
         prevent_initial_call=False,
     )
 
