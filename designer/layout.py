@@ -13,13 +13,14 @@ from designer.views.draw import edits
 from designer.views.draw.edits import palette
 from designer.views.draw.table import Sorting
 from designer.views.solve import live_card, overlays, results, solve_card
-from designer.views.solve.forms import header
 from designer.views.solve.front import front_card
+from designer.views.solve.header import header
 from designer.views.solve.plan_card import plan_card
 from designer.views.whatif import page as whatif
 from widgets import TopologyCanvas
 
-HEADER_HEIGHT = 56
+HEADER_HEIGHT = {"base": 184, "sm": 98}
+"""Of its rows: two, and four where the page is narrower than 48 em."""
 LEFT_WIDTH = 240
 RIGHT_WIDTH = 336
 
@@ -47,7 +48,7 @@ def page(
             *_stores(drawing, chosen=chosen),
             *(store for each in extra for store in each.stores),
             dmc.AppShell(
-                [header(), palette(), _main(drawing, extra), _aside()],
+                [header(_views(extra)), palette(), _main(drawing, extra), _aside()],
                 header={"height": HEADER_HEIGHT},
                 navbar={"width": LEFT_WIDTH, "breakpoint": 0},
                 aside={"width": RIGHT_WIDTH, "breakpoint": 0},
@@ -111,7 +112,6 @@ def _main(drawing: dict[str, Any], extra: Sequence[ui.Extra]) -> dmc.AppShellMai
         children=ui.div(
             "ds-stage",
             dmc.VisuallyHidden(html.H1("Topoloom")),
-            _views(extra),
             html.Div(id=ids.SKETCH_CARD, className="ds-sketch", hidden=True),
             ui.div(
                 "ds-pane",
@@ -131,7 +131,6 @@ def _main(drawing: dict[str, Any], extra: Sequence[ui.Extra]) -> dmc.AppShellMai
             *(each.pane for each in extra),
             id="stage",
             data_view="canvas",
-            data_extra=str(len(extra)),
         ),
     )
 
@@ -156,12 +155,12 @@ def _aside() -> dmc.AppShellAside:
     return dmc.AppShellAside(
         className="ds-side ds-right",
         children=[
-            ui.headed("Selection", html.Div(id=ids.INSPECTOR)),
+            ui.card("Selection", html.Div(id=ids.INSPECTOR)),
             overlays.paths_section(),
             *live_card.sections(),
             _schedule(),
             overlays.tree_section(),
-            ui.headed("Lower bounds", html.Div(id=ids.BOUNDS)),
+            ui.card("Lower bounds", html.Div(id=ids.BOUNDS)),
             live_card.alike_section(),
             html.Section(
                 results.link_load(),
@@ -178,7 +177,7 @@ def _schedule() -> html.Section:
     mathematics = ui.quiet("About", ids.MATHEMATICS_OPEN, "formula")
     return ui.section(
         "Schedule",
-        ui.heading("Schedule", mathematics),
+        ui.folding("Schedule", mathematics),
         html.Div(id=ids.TROUBLE, role="alert"),
         html.Div(id=ids.FAULT, role="alert"),
         html.Div(plan_card(), id=ids.PLAN_BOX),

@@ -111,8 +111,6 @@
         return command("add", { kind: asked.device });
       },
 
-      view: (value) => value,
-
       shortcuts: (clicks) => (clicks ? command("shortcuts", { on: true }) : no()),
 
       /** Gather the settings of the header. */

@@ -155,8 +155,8 @@
 
   /* Links ------------------------------------------------------------------------------------- */
 
-  /** What stands behind "#t=", or nothing. */
-  const fragment = () => (location.hash.startsWith("#t=") ? location.hash.slice(3) : "");
+  /** What stands behind "#t=" and before the view that is open, or nothing. */
+  const fragment = () => (location.hash.startsWith("#t=") ? location.hash.slice(3).split("&view=")[0] : "");
 
   let open = fragment();
   let before = ""; // what was open when a link was pasted
@@ -214,10 +214,14 @@
     if (target.closest?.(".ds-share-file")) set("link-file", { data: Date.now() });
   });
 
-  // A link that is pasted over the address of this page.
+  // A link that is pasted over the address of this page, or left by going back.
   window.addEventListener("hashchange", () => {
     const next = fragment();
-    if (!next || next === open) return;
+    if (next === open) return;
+    if (!next) {
+      location.reload(); // brings back what was drawn under the address without the link
+      return;
+    }
     [before, open] = [open, next];
     set("linked", { data: { fragment: next, n: Date.now() } });
   });

@@ -37,6 +37,7 @@ ASSESSMENT = "assessment"
 BOUNDS = "bounds"
 CUT = "cut-shown"
 TROUBLE = "trouble"
+ANSWER = "answer"
 
 SIZING = "sizing"
 CHIP = "size-chip"

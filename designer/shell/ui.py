@@ -38,6 +38,17 @@ def heading(text: str, *extra: Any) -> html.Div:
     return html.Div([html.H2(text), *extra], className="ds-heading")
 
 
+def folding(text: str, *extra: Any) -> html.Div:
+    """Return the heading of a card of a column, which folds it; assets/panels.js remembers."""
+    button = html.Button(
+        [icon("chevron"), text],
+        type="button",
+        className="ds-fold-button",
+        **attributes(aria_expanded="true"),
+    )
+    return html.Div([html.H2(button), *extra], className="ds-heading")
+
+
 def attributes(**values: Any) -> dict[str, Any]:
     """Return attributes whose names have hyphens: ``aria_pressed=True`` is ``aria-pressed="true"``.
 
@@ -66,6 +77,11 @@ def section(label: str, /, *children: Any, **props: Any) -> html.Section:
 def headed(title: str, /, *children: Any, **props: Any) -> html.Section:
     """Return a region with its label as the small heading."""
     return section(title, heading(title), *children, **props)
+
+
+def card(title: str, /, *children: Any, **props: Any) -> html.Section:
+    """Return a region of a column, whose heading folds it."""
+    return section(title, folding(title), *children, **props)
 
 
 def button(words: Any, key: Any, picture: str = "", /, **props: Any) -> dmc.Button:

@@ -460,13 +460,11 @@ def test_a_formulation_that_refuses_says_why(designer):
 
 def test_options_are_kept_for_the_next_visit(designer):
     page = designer.page
-    page.get_by_role("button", name="Options of the formulation").click()
     limit = page.get_by_label("Time limit")
     limit.fill("7")
     page.wait_for_timeout(600)
     page.reload()
     page.wait_for_selector(".tl-graph canvas")
-    page.get_by_role("button", name="Options of the formulation").click()
     expect(page.get_by_label("Time limit")).to_have_value("7 s")
 
 

@@ -21,9 +21,7 @@ from ccl.errors import ProblemError
 from ccl.serialization.quantity import COUNT, KINDS, parse_quantity, parse_size
 from ccl.topology import Device, Link, SharedLimit
 from designer.shell import ids, request, ui
-from designer.shell.request import DEFAULT_TIME_LIMIT
 from designer.views.draw import exporting, import_card
-from widgets import QuantityField
 
 Json = Mapping[str, Any]
 Ends = tuple[str, str]
@@ -275,8 +273,8 @@ def palette() -> dmc.AppShellNavbar:
     return dmc.AppShellNavbar(
         className="ds-side ds-left",
         children=[
-            ui.headed("Devices", ui.div("ds-tiles", [_device(each) for each in ui.DEVICE_TYPES])),
-            ui.headed("Link type", _palette_links()),
+            ui.card("Devices", ui.div("ds-tiles", [_device(each) for each in ui.DEVICE_TYPES])),
+            ui.card("Link type", _palette_links()),
             _gallery(),
             dmc.UnstyledButton(
                 [dmc.Kbd("?", size="xs"), "Keyboard shortcuts"],
@@ -331,7 +329,7 @@ def _link(link: ui.LinkType) -> dmc.RadioCard:
 def _gallery() -> Any:
     return ui.section(
         "Gallery",
-        ui.heading("Gallery", ui.quiet("New", ids.NEW)),
+        ui.folding("Gallery", ui.quiet("New", ids.NEW)),
         dmc.TextInput(
             id=ids.GALLERY_SEARCH,
             placeholder="Search clusters",
@@ -356,9 +354,10 @@ def register(app: Dash) -> None:
         ClientsideFunction("topoloom", "picture"), Input({"picture": ALL}, "n_clicks")
     )
     app.clientside_callback(
-        ClientsideFunction("topoloom", "view"),
+        ClientsideFunction("views", "open"),
         Output("stage", "data-view"),
         Input(ids.VIEW, "value"),
+        State(ids.VIEW, "data"),
         prevent_initial_call=False,
     )
 
@@ -409,8 +408,6 @@ def _options() -> dmc.Drawer:
     return dmc.Drawer(
         [
             html.Div(id=ids.OPTIONS_FORM),
-            dmc.Divider(label="Limits", labelPosition="left", my="md"),
-            _limits(),
             ui.button(
                 "Reset to defaults", ids.OPTIONS_RESET, variant="default", mt="lg", fullWidth=True
             ),
@@ -422,26 +419,6 @@ def _options() -> dmc.Drawer:
         keepMounted=True,
         classNames={"title": "ds-modal-title"},
         closeButtonProps={"aria-label": "Close"},
-    )
-
-
-def _limits() -> html.Div:
-    """Return when to stop: a row of every formulation."""
-    kept = {"debounce": 300, "persistence": True, "persistence_type": "local"}
-    return ui.div(
-        "ds-fields",
-        QuantityField(
-            id=ids.TIME_LIMIT,
-            kind="duration",
-            what="the time limit",
-            label="Time limit",
-            description="Stop then and keep the best; empty for none",
-            value=DEFAULT_TIME_LIMIT,
-            above=0,
-            optional=True,
-            size="sm",
-            **kept,
-        ),
     )
 
 

@@ -24,7 +24,7 @@ from designer.views.draw import importing
 from designer.views.draw.files import Opened, drawing_of, settings_of
 from designer.views.draw.importing import Brings, Found
 from designer.views.solve import assess as answers
-from designer.views.solve.forms import collective_choices
+from designer.views.solve.header import collective_choices
 from interchange.formats.format import Question, Reader, Report
 from widgets.view_model.gap import course
 

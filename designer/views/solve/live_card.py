@@ -56,7 +56,7 @@ def sections() -> list[Any]:
     return [
         ui.section(
             "Optimum",
-            ui.heading(
+            ui.folding(
                 "Optimum",
                 html.Small("best possible bandwidth, latency ignored", className="ds-note"),
             ),
@@ -75,7 +75,7 @@ def alike_section() -> html.Section:
     """Return the section that tells which devices can change places."""
     return ui.section(
         "Symmetry",
-        ui.heading("Symmetry", ui.div("ds-row", layer("gpus"), layer("links"))),
+        ui.folding("Symmetry", ui.div("ds-row", layer("gpus"), layer("links"))),
         html.Div(alike_card(None), id=ids.ALIKE_CARD),
     )
 

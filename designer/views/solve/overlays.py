@@ -32,7 +32,7 @@ def tree_section() -> html.Section:
     """Return the section; it is hidden where the plan is no forest."""
     return ui.section(
         "Trees",
-        ui.heading("Trees", layer("tree")),
+        ui.folding("Trees", layer("tree")),
         ui.div(
             "ds-card ds-tree",
             ui.div(
@@ -225,7 +225,7 @@ def paths_section() -> html.Section:
     )
     return ui.section(
         "Paths over the drawing",
-        ui.heading("Paths shown", ui.div("ds-row", layer("paths"), close)),
+        ui.folding("Paths shown", ui.div("ds-row", layer("paths"), close)),
         ui.div(
             "ds-card ds-paths",
             html.B(id=ids.PATHS_TITLE, className="ds-paths-title"),

@@ -16,6 +16,7 @@ from ccl.result import Result, Status, Stop
 from ccl.topology import Topology
 from designer.shell import ids, ui
 from designer.shell.request import Json, callback, inputs, same_question, states
+from designer.views.solve.header import answer
 from formulations import available
 from formulations.analyses.chunk_counts import chunks_per_shard
 from widgets.charts.load import MOST_ROWS, ROWS, link_load_figure
@@ -323,7 +324,7 @@ def _bound(bound: Mapping[str, Any], *, number: int, share: float, pressed: bool
 def link_load() -> list[Any]:
     """Return the card with the heat map of the links."""
     return [
-        ui.heading(
+        ui.folding(
             "Link load",
             ui.div(
                 "ds-row",
@@ -377,6 +378,7 @@ def _schedule(app: Dash) -> None:
         output={
             "schedule": Output(ids.SCHEDULE, "children"),
             "trouble": Output(ids.TROUBLE, "children"),
+            "answer": Output(ids.ANSWER, "children"),
             "solve_disabled": Output(ids.SOLVE, "disabled"),
         },
         inputs=inputs("summary", "stale", "request", "known", "job"),
@@ -395,6 +397,7 @@ def _schedule(app: Dash) -> None:
         return {
             "schedule": schedule_panel(summary, stale=changed, solving=bool(job)),
             "trouble": trouble(wrong),
+            "answer": answer(summary, stale=changed, solving=bool(job), trouble=wrong),
             "solve_disabled": bool(wrong),
         }
 

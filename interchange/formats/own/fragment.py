@@ -44,6 +44,8 @@ _FORMAT = re.compile(rb'"format"\s*:\s*"topoloom/')
 _ADDRESS = re.compile(rb"\s*(?:https?:/{1,2}[!-~]{0,2000})?#t=[\w-]")
 _ALPHABET = re.compile(r"[A-Za-z0-9_-]+")
 _BEGIN = "#t="
+_VIEW = re.compile(r"&view=[\w-]+$")
+"""Which view of the designer was open, where the link is from the address bar."""
 
 
 class Solving(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -178,7 +180,8 @@ def share_of(link: str, *, name: str = NAME) -> Share:
 
 def _plain(link: str) -> bytes:
     """Return what a link holds, unpacked no further than it may be."""
-    text = link.strip().rpartition("t=")[2]  # no letter of the rest is an equals sign
+    # No letter of the rest is an equals sign.
+    text = _VIEW.sub("", link.strip()).rpartition("t=")[2]
     if len(text) > MOST_LETTERS:
         raise FormatError(f"it has {len(text):,} letters, and {MOST_LETTERS:,} at most are read")
     if not _ALPHABET.fullmatch(text):

@@ -84,6 +84,12 @@ def test_the_address_is_ours_unless_told_and_the_fragment_stands_alone():
         assert share_of(text).document.topology == ring(3)
 
 
+def test_a_link_from_the_address_bar_says_which_view_was_open():
+    share = Share(document(Problem(ring(4), all_gather(4, 4e6))))
+    assert share_of(f"{link_of(share)}&view=what-if") == share
+    assert is_link(f"{link_of(share)}&view=table")
+
+
 def test_a_cluster_that_is_too_large_says_so_with_its_size():
     """Two hundred names of 128 digits of a hash, 4 bits each, are 12,800 bytes however packed."""
     names = [hashlib.sha512(bytes([n])).hexdigest() for n in range(200)]

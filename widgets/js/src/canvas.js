@@ -30,6 +30,7 @@ import { Stage } from "./stage.js";
 import css from "./style.css";
 import { THEMES, pageTheme } from "./style.js";
 import { Timeline } from "./timeline.js";
+import { listenForPinches } from "./touch.js";
 import { Frames, Incumbents, Transport } from "./transport.js";
 
 const same = (a, b) => a === b || JSON.stringify(a) === JSON.stringify(b);
@@ -119,6 +120,7 @@ export class Canvas {
     this.stage = new Stage(graph);
     this.cutView = new CutView(this);
     this.gestures = new Gestures(this);
+    listenForPinches(this);
     this.sketchView.listen();
     this.inspector.listen();
     this.menu.listen();
