@@ -71,6 +71,8 @@ class QuantityField(_Hosted):
             ms without a key after which the value follows; without it, on Enter or on leaving.
         ``label``, ``description``, ``placeholder``, ``prefix``, ``ariaLabel``, ``title``
             Words around and in it.
+        ``trouble``
+            Why a value that can be read is refused all the same, by whoever knows more of it.
         ``size``, ``disabled``
             ``xs`` or ``sm``; whether nothing can be typed.
         ``persistence``, ``persistence_type``
@@ -81,7 +83,7 @@ class QuantityField(_Hosted):
     _props = (
         "kind", "what", "value", "least", "above", "most", "factors", "optional", "hold",
         "verbatim", "subject", "debounce", "label", "description", "placeholder", "prefix",
-        "ariaLabel", "title", "size", "disabled",
+        "ariaLabel", "title", "trouble", "size", "disabled",
         "persistence", "persistence_type", "persisted_props",
     )  # fmt: skip
 

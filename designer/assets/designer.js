@@ -113,6 +113,9 @@
 
       shortcuts: (clicks) => (clicks ? command("shortcuts", { on: true }) : no()),
 
+      /** Say what cannot be solved beside the field that it is about. */
+      atFault: (known) => ["size", "chunks", "root"].map((each) => (known?.field === each ? known.trouble : "")),
+
       /** Gather the settings of the header. */
       request(collective, size, chunks, root, formulation, options, timeLimit, gap, custom, sketches) {
         const rooted = ["broadcast", "reduce", "gather", "scatter"].includes(collective);

@@ -19,7 +19,7 @@ from ccl.serialization.topoloom import problem_from_json, topology_to_json
 from ccl.topology import Topology
 from designer.session import topology_of
 from designer.shell import ids, ui
-from formulations import DEFAULT
+from formulations import DEFAULT, available
 
 Json = dict[str, Any]
 
@@ -140,6 +140,11 @@ def _chunks(value: object) -> int | None:
 def _share(percent: object) -> float | None:
     """Return a gap in per cent as a share; none is as good as one of zero."""
     return parse_quantity(percent, PERCENT, what="the gap", least=0) / 100 or None
+
+
+def method_title(name: str) -> str:
+    """Return what a formulation is called on the page, or the phrase itself."""
+    return {each.name: each.title for each in available()}.get(name, name)
 
 
 QUESTION = ("collective", "size", "chunks", "root")

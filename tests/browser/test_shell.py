@@ -338,3 +338,39 @@ def test_columns_are_drawers_on_a_phone(phone):
     page.keyboard.press("Escape")
     expect(left).to_be_hidden()
     expect(page.locator("#panel-left")).to_be_focused()
+
+
+def test_what_is_wrong_is_said_beside_its_field(designer):
+    """A size that cannot be read, more chunks than are kept, a root that is no rank."""
+    page = designer.page
+
+    def said(field):
+        return page.locator(f".tl-field:has(#{field}) .tl-field-told[data-wrong]")
+
+    for field, value, words in (
+        ("size", "many", "not a number of bytes"),
+        ("chunks", "1000000", "at most 1,000,000 are kept"),
+    ):
+        before = page.locator(f"#{field}").input_value()
+        page.locator(f"#{field}").fill(value)
+        expect(said(field)).to_contain_text(words, timeout=SLOW)
+        expect(page.locator("#answer")).to_contain_text(words, timeout=SLOW)
+        page.locator(f"#{field}").fill(before)
+        expect(said(field)).to_have_count(0, timeout=SLOW)
+    page.get_by_role("textbox", name="Collective").click()
+    page.get_by_role("option", name="Broadcast").click()
+    page.locator("#root").fill("99")
+    expect(said("root")).to_contain_text("ranks go from 0 to 15", timeout=SLOW)
+
+
+def test_what_refuses_is_not_ticked(designer):
+    """And is again, once it takes the problem."""
+    page = designer.page
+    choose(page, "Compare")
+    tree = page.get_by_role("checkbox", name="Double binary tree")
+    expect(tree).to_be_disabled(timeout=SLOW)
+    expect(tree).not_to_be_checked()
+    page.get_by_role("textbox", name="Collective").click()
+    page.get_by_role("option", name="AllReduce").click()
+    expect(tree).to_be_enabled(timeout=SLOW)
+    expect(tree).to_be_checked()

@@ -11,6 +11,7 @@ from designer.app import create_app
 from designer.jobs import Jobs
 from designer.shell import ids
 from designer.views.solve.front import front_card, front_of
+from formulations import formulation
 from tests.formulations.test_front import offered
 
 
@@ -30,9 +31,10 @@ def test_there_is_a_mark_for_each_plan_with_its_pieces():
 
 def test_each_says_its_sends_its_time_how_much_longer_it_is_and_who_found_it():
     """(k + 1) / k * 20 µs of k pieces."""
+    title = formulation("list").title
     assert front_of(offered(1, 8, formulation="list"))["words"] == [
-        "2 sends, 40 µs, 77.8 % longer than the fastest; found by list.",
-        "16 sends, 22.5 µs, the fastest; found by list.",
+        f"2 sends, 40 µs, 77.8 % longer than the fastest; found by {title}.",
+        f"16 sends, 22.5 µs, the fastest; found by {title}.",
     ]
 
 

@@ -14,7 +14,7 @@ from designer.views.draw import clusters, table
 from designer.views.draw.inspector import inspector
 from designer.views.draw.table import Sorting
 from designer.views.solve import forms
-from designer.views.solve.assess import assess, can_solve, formulation_choices
+from designer.views.solve.assess import assess, can_solve, field_at_fault, formulation_choices
 from formulations import Formulation, formulation, option_fields
 from gallery import catalog
 
@@ -147,7 +147,21 @@ def test_a_formulation_that_refuses_is_grey_and_says_why(drawn):
     assert not choices["te-ccl-milp"]["disabled"]
     reason = can_solve(known, read_request({**ASKED, "formulation": "te-ccl-lp"}))
     assert reason is not None
-    assert reason.startswith("te-ccl-lp cannot solve this")
+    assert reason.startswith(f"{formulation('te-ccl-lp').title} cannot solve this")
+
+
+@pytest.mark.parametrize(
+    ("asked", "field"),
+    [
+        ({}, ""),
+        ({"chunks": 10**9}, "chunks"),
+        ({"collective": "broadcast", "root": 99}, "root"),
+        ({"size": "abc"}, "size"),
+        ({"chunks": "abc"}, ""),  # which its field says itself
+    ],
+)
+def test_what_cannot_be_solved_is_said_beside_the_field_that_is_wrong(drawn, asked, field):
+    assert field_at_fault(drawn, {**ASKED, **asked}) == field
 
 
 def test_trouble_is_a_sentence_and_hides_the_bounds(drawn):

@@ -47,7 +47,8 @@
     const text = typing?.text ?? shown(value, kind);
     const found = readField(text, props);
     // Half of a unit is no mistake yet: what is refused is said after a pause.
-    const wrong = Boolean(found.trouble) && (typing ? typing.settled : !none(value));
+    const trouble = found.trouble || ((!typing || typing.settled) && props.trouble) || "";
+    const wrong = Boolean(trouble) && (typing ? typing.settled : !none(value));
     useEffect(() => () => clearTimeout(timer.current), []);
 
     const put = (next, settled) => setNow({ text: next, of: value, subject, edited: true, settled });
@@ -87,7 +88,7 @@
     };
 
     const parts = { remark: `${name}-told`, description: `${name}-note` };
-    const words = wrong ? sentence(found.trouble) : (typing?.remark ?? (typing?.edited ? found.remark : ""));
+    const words = wrong ? sentence(trouble) : (typing?.remark ?? (typing?.edited ? found.remark : ""));
     const described = [props.description && parts.description, words && parts.remark].filter(Boolean);
     const input = h("input", {
       id, type: "text", value: text, onChange, onBlur: leave, onKeyDown,

@@ -99,8 +99,10 @@ def method_rows(refusals: Mapping[str, str]) -> list[Any]:
 
 
 def _method(each: Formulation, refused: str | None) -> dmc.Checkbox:
+    # What refuses is never ticked, and is again as it was once it takes the problem: the group
+    # keeps the ticks by their values.
     return dmc.Checkbox(
-        value=each.name,
+        value=each.name if refused is None else f"{each.name}: unavailable",
         label=html.Span(each.title, title=f"{each.name}: {each.title}"),
         description=html.Span(f"Unavailable: {refused}", title=refused) if refused else None,
         disabled=refused is not None,

@@ -11,6 +11,7 @@ import os
 import re
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,8 +24,16 @@ from ccl.result import ModelSize, Result
 from ccl.serialization.topoloom import result_to_json
 from ccl.topology import Topology
 from designer.jobs import JobState
+from designer.session import topology_of
 from designer.shell import ui
-from designer.shell.request import DEFAULT_FORMULATION, Json, Request, problem_of, read_request
+from designer.shell.request import (
+    DEFAULT_FORMULATION,
+    Json,
+    Request,
+    method_title,
+    problem_of,
+    read_request,
+)
 from designer.views.solve.results import bounds_to_json, summary_of
 from formulations import available, formulation, lower_bounds, measure, option_fields
 from widgets.charts.load import link_load
@@ -105,7 +114,30 @@ def can_solve(assessment: Assessment, request: Request) -> str | None:
     if assessment.trouble:
         return assessment.trouble
     reason = assessment.refusals.get(request.formulation)
-    return f"{request.formulation} cannot solve this: {reason}" if reason else None
+    return f"{method_title(request.formulation)} cannot solve this: {reason}" if reason else None
+
+
+def field_at_fault(topology: Mapping[str, Any], data: Mapping[str, Any] | None) -> str:
+    """Return the field of the bar without whose value there would be a problem, or nothing.
+
+    What cannot be read at all is said by its field itself.
+    """
+    try:
+        request, drawn = read_request(data), topology_of(topology)
+    except CclError:
+        return ""
+    usual = Request()
+    tries = {
+        "": request,
+        "chunks": replace(request, chunks=usual.chunks),
+        "root": replace(request, root=usual.root),
+        "size": replace(request, size=usual.size),
+    }
+    for field, each in tries.items():
+        with suppress(CclError):
+            problem_of(drawn, each)
+            return field
+    return ""
 
 
 LARGE = 200_000

@@ -15,7 +15,7 @@ from ccl.result import Result
 from ccl.serialization.topoloom import result_to_json
 from designer.session import result_of
 from designer.shell import ids, ui
-from designer.shell.request import Json, callback, changes, now
+from designer.shell.request import Json, callback, changes, method_title, now
 from designer.views.solve.assess import views_of
 from formulations import sends_front
 from widgets.view_model.scene import take
@@ -63,7 +63,10 @@ def front_of(result: Result) -> Json | None:
         "marks": [
             {"value": place, "label": f"{row['pieces']:,}"} for place, row in enumerate(rows)
         ],
-        "words": [text.sentence(point_words(row)) for row in rows],
+        "words": [
+            text.sentence(point_words({**row, "found_by": method_title(row["found_by"])}))
+            for row in rows
+        ],
     }
 
 

@@ -19,6 +19,7 @@ from designer.views.solve.assess import (
     Sizing,
     assess,
     can_solve,
+    field_at_fault,
     formulation_choices,
     sizing,
 )
@@ -177,10 +178,17 @@ def _assessment(app: Dash) -> None:
         empty = not asked["topology"]["devices"]
         known = {
             "trouble": None if empty else trouble,
+            "field": "" if empty else field_at_fault(asked["topology"], asked["request"]),
             "bounds": list(found.bounds),
             "hint": "" if empty else found.hint,
         }
         return known, formulation_choices(found.refusals)
+
+    app.clientside_callback(
+        ClientsideFunction("topoloom", "atFault"),
+        *(Output(each, "trouble") for each in (ids.SIZE, ids.CHUNKS, ids.ROOT)),
+        Input(ids.ASSESSMENT, "data"),
+    )
 
 
 def _sizing(app: Dash) -> None:

@@ -15,9 +15,8 @@ from ccl.plans import Schedule
 from ccl.result import Result, Status, Stop
 from ccl.topology import Topology
 from designer.shell import ids, ui
-from designer.shell.request import Json, callback, inputs, same_question, states
+from designer.shell.request import Json, callback, inputs, method_title, same_question, states
 from designer.views.solve.header import answer
-from formulations import available
 from formulations.analyses.chunk_counts import chunks_per_shard
 from widgets.charts.load import MOST_ROWS, ROWS, link_load_figure
 from widgets.words import BOUND_LABELS, cut_words
@@ -235,15 +234,9 @@ def _origin(summary: Mapping[str, Any]) -> list[Any]:
         return ["It came ", html.B(name)]
     return [
         "Found by ",
-        html.B(_method(summary["found_by"])),
+        html.B(method_title(summary["found_by"])),
         f" in {text.seconds(summary['seconds'])}",
     ]
-
-
-def _method(name: str) -> str:
-    """Return the title of a formulation, or the phrase itself."""
-    titles = {each.name: each.title for each in available()}
-    return titles.get(name, name)
 
 
 def _proof(summary: Mapping[str, Any]) -> list[Any]:
