@@ -1,9 +1,9 @@
 """Start the designer and take the pictures of docs/images.
 
-    python tools/screenshots.py [folder]
+    python tools/screenshots.py [folder [light dark ...]]
 
-1440 x 900, nine states: light, dark, empty, solved, solving, error, compared, in step,
-imported.
+1440 x 900: light, dark, empty, solved, solving, error, compared, in step, imported, large clusters,
+presented to a class; and how it looks on small screens.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
@@ -25,7 +26,6 @@ sys.path.insert(0, str(ROOT))
 
 from tools.chromium import chromium  # noqa: E402  the repository is on the path only now
 
-SIZE = {"width": 1440, "height": 900}
 SERVE = """
 import sys
 from designer.app import serve
@@ -76,9 +76,9 @@ def designer() -> Iterator[str]:
 def solved(page: Page) -> None:
     """Solve what is open and stop the film in its third epoch."""
     page.click("#solve")
-    page.locator("#schedule .ds-stats").wait_for(timeout=PATIENCE)
+    page.locator("#schedule .ds-stats").wait_for(state="attached", timeout=PATIENCE)
     page.locator("#solve").wait_for(state="visible", timeout=PATIENCE)
-    page.locator("#link-load .main-svg").first.wait_for(timeout=PATIENCE)
+    page.locator("#link-load .main-svg").first.wait_for(state="attached", timeout=PATIENCE)
     canvas = "document.querySelector('.tl').__canvas"
     page.evaluate(
         f"() => {{ const c = {canvas}; c.cmd('pause');"
@@ -86,14 +86,14 @@ def solved(page: Page) -> None:
     )
 
 
-def open_cluster(page: Page, name: str, *, counted: str, hosts: int | None = None) -> None:
+def open_cluster(page: Page, name: str, *, counted: str, **parameters: int) -> None:
     """Open a cluster of the gallery and wait until the header counts what it has."""
     page.fill("#gallery-search", name)
     page.locator(".ds-cluster", has_text="Ring").wait_for(state="detached")
     page.locator(".ds-cluster").first.click()
     dialog = page.get_by_role("dialog")
-    if hosts is not None:
-        dialog.get_by_label("Hosts").fill(str(hosts))
+    for label, value in parameters.items():
+        dialog.get_by_label(label).fill(str(value))
     dialog.get_by_role("button", name="Open").click()
     page.locator("#counts", has_text=counted).wait_for()
     dialog.wait_for(state="hidden")
@@ -118,7 +118,7 @@ def empty(page: Page) -> None:
 
 def solving(page: Page) -> None:
     """Catch a long solve in its course."""
-    open_cluster(page, "MI250", counted="32 GPUs", hosts=2)
+    open_cluster(page, "MI250", counted="32 GPUs", Hosts=2)
     page.click("#solve")
     page.locator("#schedule .ds-stats").wait_for(timeout=PATIENCE)
     page.locator("#gap-plot svg").wait_for(timeout=PATIENCE)
@@ -171,50 +171,92 @@ def error(page: Page) -> None:
     page.locator("#trouble", has_text="chunks").wait_for()
 
 
-PICTURES: tuple[tuple[str, str, Callable[[Page], None]], ...] = (
-    ("light", "light", solved),
-    ("dark", "dark", solved),
-    ("empty", "dark", empty),
-    ("solved", "dark", a_cluster),
-    ("solving", "light", solving),
-    ("error", "light", error),
-    ("compared", "light", compared),
-    ("in-step", "dark", in_step),
-    ("imported", "light", imported),
+def rails(page: Page) -> None:
+    """Show 128 GPUs on rails, the columns of the page hidden."""
+    open_cluster(page, "DGX A100", counted="128 GPUs", Hosts=16)
+    page.locator(".tl-graph canvas").first.click(position={"x": 5, "y": 200})
+    page.keyboard.press("[")
+    page.keyboard.press("]")
+    page.wait_for_timeout(800)
+    page.keyboard.press("f")
+
+
+def presented(page: Page) -> None:
+    """Present an all-reduce on a ring to a class, the answer hidden."""
+    open_cluster(page, "DGX A100", counted="8 GPUs", Hosts=1)
+    page.locator("#collective").click()
+    page.get_by_role("option", name="AllReduce").click()
+    page.locator("#formulation").click()
+    page.get_by_role("option", name="Ring", exact=True).click()
+    page.wait_for_timeout(1500)
+    solved(page)
+    page.evaluate(
+        "() => { const c = document.querySelector('.tl').__canvas;"
+        " c.cmd('present'); c.cmd('step', {by: 1, of: 'step'}); }"
+    )
+
+
+class Picture(NamedTuple):
+    """A file, its colours, what is done first, and the size of the window."""
+
+    name: str
+    scheme: str
+    prepare: Callable[[Page], None]
+    size: tuple[int, int] = (1440, 900)
+
+
+PICTURES = (
+    Picture("light", "light", solved),
+    Picture("dark", "dark", solved),
+    Picture("empty", "dark", empty),
+    Picture("solved", "dark", a_cluster),
+    Picture("solving", "light", solving),
+    Picture("error", "light", error),
+    Picture("compared", "light", compared),
+    Picture("in-step", "dark", in_step),
+    Picture("imported", "light", imported),
+    Picture("rails", "light", rails),
+    Picture("presented", "dark", presented),
+    Picture("narrow", "light", solved, (1024, 700)),
+    Picture("phone", "dark", solved, (390, 844)),
 )
-"""(file, scheme, what is done first)."""
 
 
-def take(browser: Browser, address: str, *, scheme: str, prepare: Callable[[Page], None]) -> bytes:
+def take(browser: Browser, address: str, picture: Picture) -> bytes:
     """Return one picture of a fresh visit."""
-    context = browser.new_context(viewport=SIZE, color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
+    width, height = picture.size
+    context = browser.new_context(
+        viewport={"width": width, "height": height},
+        color_scheme=picture.scheme,  # type: ignore[arg-type]
+        reduced_motion="reduce",
+    )
     page = context.new_page()
     page.goto(address)
     page.locator(".tl-graph canvas").first.wait_for()
-    page.locator("#bounds .ds-bound").first.wait_for(timeout=PATIENCE)
-    prepare(page)
+    page.locator("#bounds .ds-bound").first.wait_for(state="attached", timeout=PATIENCE)
+    picture.prepare(page)
     page.wait_for_timeout(1200)
-    picture = page.screenshot()
+    made = page.screenshot()
     if page.locator("#cancel").is_visible():
         page.click("#cancel")
         page.locator("#solve").wait_for(state="visible")
     context.close()
-    return picture
+    return made
 
 
-def main(folder: Path) -> None:
-    """Take every picture."""
+def main(folder: Path, only: Sequence[str]) -> None:
+    """Take every picture, or some."""
     folder.mkdir(parents=True, exist_ok=True)
     with designer() as address, sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=chromium(), args=["--no-sandbox", "--disable-gpu"]
         )
-        for name, scheme, prepare in PICTURES:
-            picture = take(browser, address, scheme=scheme, prepare=prepare)
-            (folder / f"{name}.png").write_bytes(picture)
-            print(folder / f"{name}.png")
+        for each in PICTURES:
+            if not only or each.name in only:
+                (folder / f"{each.name}.png").write_bytes(take(browser, address, each))
+                print(folder / f"{each.name}.png")
         browser.close()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs" / "images")
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs" / "images", sys.argv[2:])
