@@ -187,7 +187,7 @@ def presented(page: Page) -> None:
     page.locator("#collective").click()
     page.get_by_role("option", name="AllReduce").click()
     page.locator("#formulation").click()
-    page.get_by_role("option", name="Ring", exact=True).click()
+    page.get_by_role("option").filter(has_text="Ring").first.click()
     page.wait_for_timeout(1500)
     solved(page)
     page.evaluate(
