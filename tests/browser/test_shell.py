@@ -374,3 +374,20 @@ def test_what_refuses_is_not_ticked(designer):
     page.get_by_role("option", name="AllReduce").click()
     expect(tree).to_be_enabled(timeout=SLOW)
     expect(tree).to_be_checked()
+
+
+def test_a_link_type_is_given_to_the_links_that_are_selected(designer):
+    """Both directions of the line, in one step; of the others none."""
+    page = designer.page
+    typed = (
+        "c.drawing.topology.links.filter((l) => l.medium === 'InfiniBand NDR')"
+        ".map((l) => [l.src, l.dst, l.bandwidth]).sort()"
+    )
+    designer.ask("void c.canvas.select({ links: [['g0', 'g4']] })")
+    expect(page.locator("#inspector")).to_contain_text("g4")
+    page.locator(".ds-links").get_by_text("InfiniBand NDR").click()
+    page.wait_for_timeout(1500)
+    assert designer.ask(typed) == [["g0", "g4", 50], ["g4", "g0", 50]]
+    page.locator("#canvas .tl").first.focus()
+    page.keyboard.press("Control+z")
+    assert designer.ask(typed) == []

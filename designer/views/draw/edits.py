@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dash_mantine_components as dmc
-from dash import ALL, ClientsideFunction, Dash, Input, Output, State, dcc, html
+from dash import ALL, ClientsideFunction, Dash, Input, Output, State, dcc, html, no_update
 
 from ccl import topology as nouns
 from ccl.errors import ProblemError
@@ -366,6 +366,13 @@ def register(app: Dash) -> None:
     )
     def on_link_type(key: str) -> dict[str, Any]:
         return ui.link_type(key).preset()
+
+    @app.callback(request.output(), Input(ids.LINK_TYPE, "value"), State(ids.CANVAS, "selection"))
+    def on_type_of_selected(key: str, selection: Any) -> Any:
+        """Give the links that are selected the type, too."""
+        if not (selection or {}).get("links"):
+            return no_update
+        return request.numbered(command("edit_links", values=ui.link_type(key).preset()))
 
 
 def _document(app: Dash) -> None:
