@@ -72,11 +72,11 @@ class Graph:
         """Return the devices of each connected piece, in order."""
         found: list[list[str]] = []
         seen: set[str] = set()
+        number = {name: i for i, name in enumerate(self.names)}
         for name in self.names:
             if name not in seen:
-                piece = self._reached(name).keys()
-                seen |= piece
-                found.append([each for each in self.names if each in piece])
+                found.append(sorted(self._reached(name), key=number.__getitem__))
+                seen.update(found[-1])
         return found
 
     @cached_property

@@ -7,6 +7,7 @@ import dash_mantine_components as dmc
 from dash import dcc, html
 
 from ccl import text
+from ccl.result import Stop
 from designer.server.guard import MOST_UPLOAD
 from designer.shell import ids, ui
 from designer.shell.request import DEFAULT_FORMULATION, DEFAULT_TIME_LIMIT, Json
@@ -128,8 +129,7 @@ def _proof(
     summary: Mapping[str, Any], *, stale: str, solving: bool, trouble: str | None
 ) -> html.Span:
     """Return what is proved of the plan, as a label with an icon."""
-    proved = summary["optimal"] or summary["throughput"] or summary["whole"]
-    verdict = str(summary["verdict"])
+    picture, tone, words, more = proof_of(summary)
     if trouble:
         words, tone, picture = "Cannot be solved", "bad", "warning"
         more = text.sentence(trouble)
@@ -138,14 +138,21 @@ def _proof(
         more = f"Out of date: {stale} has changed. Solve again."
     elif solving or summary.get("running"):
         words, tone, picture = "Still solving", "plain", "clock"
-        more = text.sentence(verdict)
-    elif proved:
-        words, tone, picture = f"{verdict[0].upper()}{verdict[1:]}", "good", "check"
-        more = text.sentence(f"{verdict}: {summary['stop']}")
-    else:
-        words, tone, picture = "Verified", "plain", "info"
-        more = f"{text.sentence(str(summary['stop']))} Verified. A faster schedule may exist."
+        more = text.sentence(str(summary["verdict"]))
     return html.Span([ui.icon(picture), words], className=f"ds-proved ds-{tone}", title=more)
+
+
+def proof_of(summary: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    """Return what is proved of a plan: an icon, a tone, in a word or two, and in sentences."""
+    stop, verdict = str(summary["stop"]), str(summary["verdict"])
+    if summary["optimal"] or summary["throughput"] or summary["whole"]:
+        proved = summary["optimal"] or summary["throughput"]
+        more = "" if proved else " A plan that cuts them may be faster."
+        title = f"{verdict[0].upper()}{verdict[1:]}"
+        return "check", "good", title, f"{text.sentence(f'{verdict}: {stop}')}{more}"
+    near = f" and {verdict}" if verdict.startswith("within") else ""
+    faster = "" if stop == Stop.FEWER else " A faster schedule may exist."
+    return "info", "plain", "Verified", f"{text.sentence(stop)} Verified{near}.{faster}"
 
 
 def _header_title() -> html.Div:

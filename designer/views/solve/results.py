@@ -16,7 +16,7 @@ from ccl.result import Result, Status, Stop
 from ccl.topology import Topology
 from designer.shell import ids, ui
 from designer.shell.request import Json, callback, inputs, method_title, same_question, states
-from designer.views.solve.header import answer
+from designer.views.solve.header import answer, proof_of
 from formulations.analyses.chunk_counts import chunks_per_shard
 from widgets.charts.load import MOST_ROWS, ROWS, link_load_figure
 from widgets.words import BOUND_LABELS, cut_words
@@ -166,16 +166,8 @@ def _verdict(summary: Mapping[str, Any]) -> html.Div | None:
     """Say why it stopped; of a solve that goes on its own card tells."""
     if summary.get("running"):
         return None
-    stop, told = str(summary["stop"]), str(summary["verdict"])
-    if summary["optimal"] or summary["throughput"]:
-        return ui.banner("check", "good", f"{text.sentence(f'{told}: {stop}')}")
-    if summary["whole"]:
-        more = "A plan that cuts them may be faster."
-        return ui.banner("check", "good", f"{text.sentence(f'{told}: {stop}')} {more}")
-    near = f" and {told}" if told.startswith("within") else ""
-    faster = "" if stop == Stop.FEWER else " A faster schedule may exist."
-    more = f"Verified{near}.{faster}"
-    return ui.banner("info", "plain", f"{text.sentence(stop)} {more}")
+    picture, tone, _, more = proof_of(summary)
+    return ui.banner(picture, tone, more)
 
 
 def _facts(summary: Mapping[str, Any]) -> html.Div:
