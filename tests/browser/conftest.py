@@ -255,6 +255,17 @@ def drive() -> Callable[[Page], CanvasDriver]:
 
 
 @pytest.fixture
+def designer(page: Page, server: Any, drive: Callable[[Page], CanvasDriver]) -> CanvasDriver:
+    """The designer with nothing kept from before and its bounds there, to be driven."""
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto(server[0])
+    driver = drive(page)
+    expect(page.locator("#counts")).to_contain_text("16 GPUs")
+    expect(page.locator("#bounds")).to_contain_text("Bottleneck cut", timeout=90_000)
+    return driver
+
+
+@pytest.fixture
 def ring() -> Ring:
     """Four GPUs in a ring of 50 GB/s, an all-gather of 4 x 1 MB in three steps of 20 µs, a cut."""
     names = [f"g{i}" for i in range(RANKS)]

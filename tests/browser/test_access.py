@@ -20,16 +20,6 @@ SLOW = 90_000
 """ms for a solve on a busy machine."""
 
 
-@pytest.fixture
-def designer(page, server, drive):
-    """The page with nothing kept from before, and a driver of its canvas."""
-    page.set_viewport_size({"width": 1440, "height": 900})
-    page.goto(server[0])
-    driver = drive(page)
-    expect(page.locator("#bounds")).to_contain_text("Bottleneck cut", timeout=SLOW)
-    return driver
-
-
 def violations(page):
     """Return what axe-core finds that is serious or critical: which rule, where, why."""
     page.wait_for_timeout(350)  # colours on their way are no contrast of anything

@@ -19,17 +19,6 @@ SLOW = 90_000
 
 
 @pytest.fixture
-def designer(page, server, drive):
-    """The page with nothing kept from before, and a driver of its canvas."""
-    page.set_viewport_size({"width": 1440, "height": 900})
-    page.goto(server[0])
-    driver = drive(page)
-    expect(page.locator("#counts")).to_contain_text("16 GPUs")
-    expect(page.locator("#bounds")).to_contain_text("Bottleneck cut", timeout=SLOW)
-    return driver
-
-
-@pytest.fixture
 def blank(designer):
     """The same with an empty drawing."""
     designer.page.get_by_role("button", name="New").click()
