@@ -67,6 +67,7 @@ EVERY = {
     "auto": 16,
     "bfb": 2,
     "blink-switch": 2,
+    "certified-flow": 2,
     "cp-sat": 64,
     "dantzig-wolfe": 16,
     "mirrored-dantzig-wolfe": 8,

@@ -96,6 +96,9 @@ def _line(each: Bound) -> str:
     return f"{each.makespan:.6g} µs by {each.kind}: {each.reference}"
 
 
+SECONDS = 5.0
+"""For prices of pairs on a large cluster without symmetry."""
+
 MOST_LISTED = 8
 """Most classes of links that are printed."""
 
@@ -120,7 +123,7 @@ def optimum(
     from formulations.analyses import best_rate  # noqa: PLC0415  it loads igraph
     from formulations.analyses.sensitivity.changes import changes  # noqa: PLC0415
 
-    best = best_rate.optimum(problem)
+    best = best_rate.optimum(problem, seconds=SECONDS)
     links = changes(problem) if worth and best_rate.priceable(problem) else ()
     if as_json:
         cli.print_json(_best_rate_answer(problem, best, links))

@@ -9,7 +9,9 @@ The first of these proofs that applies:
   (`formulations.engines.tree_columns.search`), where they are found at once;
 * any other problem that fluid models can say: the orbit linear program
   (`formulations.engines.orbit_lp.lp`), whose prices say which links hold it down;
-* a program that would be too large: the largest of the quick bounds, which a plan may not reach.
+* pairs whose program would be large, if there is time: prices of a solver that need not have come
+  to its end (`formulations.bounds.concurrent_flow`), worked out again in whole numbers;
+* what is left: the largest of the quick bounds, which a plan may not reach.
 """
 
 from collections.abc import Iterable, Mapping
@@ -83,8 +85,15 @@ class Optimum:
 
 
 @interpreted()
-def optimum(problem: Problem) -> Optimum:
+def optimum(problem: Problem, *, seconds: float = 0.0) -> Optimum:
     """Return the best steady state of a problem; where the searches are not compiled, at once too.
+
+    Parameters
+    ----------
+    problem
+        What is to be solved.
+    seconds
+        For the prices of pairs whose linear program is large; without, quick bounds have to do.
 
     Raises
     ------
@@ -107,7 +116,10 @@ def optimum(problem: Problem) -> Optimum:
     found = _by_trees(problem)
     if found is not None:
         return found
-    return _by_bound(problem) if _work(problem) > WORK else _by_prices(problem)
+    if _work(problem) <= WORK:
+        return _by_prices(problem)
+    priced = _by_certificate(problem, seconds) if seconds else None
+    return priced or _by_bound(problem)
 
 
 def priceable(problem: Problem) -> bool:
@@ -190,6 +202,27 @@ def _by_prices(problem: Problem) -> Optimum:
         f"{found.columns:,} amounts on orbits (thesis, chapters 3 to 5)"
         + ("" if every else _CLASS),
         every=every,
+        prices=prices,
+    )
+
+
+def _by_certificate(problem: Problem, seconds: float) -> Optimum | None:
+    """Return what prices of pairs prove in so many seconds, None if no more than quick bounds."""
+    if not steady_state.only_pairs(problem) or problem.collective.reduces:
+        return None
+    from formulations.engines.fluid_lp.certified import proved  # noqa: PLC0415  it loads CVXPY
+
+    found = proved(problem, seconds=seconds)
+    if found is None or found[0] <= _by_bound(problem).makespan:
+        return None
+    bound, each, rates = found
+    prices = held_by_ends(problem.topology, (each * rates / (each @ rates)).tolist())
+    return Optimum(
+        makespan=float(bound),
+        algbw=problem.collective.size / float(bound) * 1e-3,
+        fraction=None,
+        reached=False,
+        proved_by=f"the prices of {len(prices)} links, at which the cheapest paths cost this much",
         prices=prices,
     )
 

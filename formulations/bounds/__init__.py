@@ -35,8 +35,8 @@ from formulations.bounds.paths import path_bound
 from formulations.bounds.prices import binding_cuts, price_bound, rows_of
 from formulations.bounds.unsplit import unsplit_bounds
 
-FLOW_LIMIT = 20_000
-"""Most variables of the linear program in `formulations.bounds.prices`: links times sources."""
+FLOW_SECONDS = 30.0
+"""For a program of few amounts (`formulations.bounds.concurrent_flow`), which never takes that."""
 
 
 def lower_bounds(
@@ -51,18 +51,20 @@ def lower_bounds(
     whole_chunks
         Whether plans that split chunks may be left out; bounds that need this say so.
     seconds
-        After which no further cut is tried by `timed_bounds`.
+        For a large linear program of `flow_bounds`, and again for cuts of `timed_bounds`.
 
     Raises
     ------
     ProblemError
         If nothing has to be sent, so that no time can be proved.
     """
-    known = initial_bounds(problem, quick=False, whole_chunks=whole_chunks)
+    known = initial_bounds(problem, quick=False, whole_chunks=whole_chunks, seconds=seconds)
     return tuple(sorted((*known, *timed_bounds(problem, known=known, seconds=seconds)), key=_order))
 
 
-def initial_bounds(problem: Problem, *, quick: bool, whole_chunks: bool) -> tuple[Bound, ...]:
+def initial_bounds(
+    problem: Problem, *, quick: bool, whole_chunks: bool, seconds: float = 0.0
+) -> tuple[Bound, ...]:
     """Return the lower bounds with which a solve begins, the largest first.
 
     Parameters
@@ -73,9 +75,11 @@ def initial_bounds(problem: Problem, *, quick: bool, whole_chunks: bool) -> tupl
         Whether only those that need no solver; else those of `flow_bounds` as well.
     whole_chunks
         Whether plans that split chunks may be left out.
+    seconds
+        For a large linear program of `flow_bounds`.
     """
     found = quick_bounds(problem, whole_chunks=whole_chunks)
-    flow = () if quick else flow_bounds(problem, known=found)
+    flow = () if quick else flow_bounds(problem, known=found, seconds=seconds)
     if flow:
         found = tuple(each for each in found if each.kind != "flow")
     return tuple(sorted((*found, *flow), key=_order))
@@ -104,11 +108,13 @@ def quick_bounds(problem: Problem, *, whole_chunks: bool = False) -> tuple[Bound
         raise ProblemError(
             f"{problem.collective.kind} moves nothing: all holders are destinations already"
         )
-    found += _flow(network, proved=_for_all(found), solved=False)
+    found += _flow(network, proved=_for_all(found), seconds=None)
     return tuple(sorted(found, key=_order))
 
 
-def flow_bounds(problem: Problem, *, known: Iterable[Bound] = ()) -> tuple[Bound, ...]:
+def flow_bounds(
+    problem: Problem, *, known: Iterable[Bound] = (), seconds: float = 0.0
+) -> tuple[Bound, ...]:
     """Return what the best prices of links prove, by a linear program; nothing if it is too large.
 
     It takes CVXPY, which is slow to load, so call it when `quick_bounds` are not met.
@@ -119,8 +125,10 @@ def flow_bounds(problem: Problem, *, known: Iterable[Bound] = ()) -> tuple[Bound
         What is to be solved.
     known
         What is proved already: the latencies of a link count as far as these reach.
+    seconds
+        For a program of many amounts, links times sources; without, only few are tried.
     """
-    return tuple(_flow(Network(problem), proved=_for_all(known), solved=True))
+    return tuple(_flow(Network(problem), proved=_for_all(known), seconds=seconds))
 
 
 def timed_bounds(problem: Problem, *, known: Iterable[Bound], seconds: float) -> tuple[Bound, ...]:
@@ -197,22 +205,25 @@ def _paths(network: Network, *, whole_chunks: bool) -> list[Bound]:
     return [each for each in found if each is not None]
 
 
-def _flow(network: Network, *, proved: float, solved: bool) -> list[Bound]:
-    """Return what prices of links prove: equal ones, or, `solved`, the best or equal ones."""
+def _flow(network: Network, *, proved: float, seconds: float | None) -> list[Bound]:
+    """Return what prices of links prove: equal ones, or with seconds the best or equal ones."""
     traffic = network.demand.traffic
     sources, sinks = int(traffic.any(axis=1).sum()), int(traffic.any(axis=0).sum())
     if len(network.demand.sizes) or min(sources, sinks) < 2:
         return []
     links = len(network.bandwidth)
-    if solved and sources * links > FLOW_LIMIT:
-        return []
     rows = rows_of(network, proved)
     tried = [(np.arange(len(rows.rates)) < links).astype(float)]
-    if solved:
+    if seconds is not None:
         # Loading CVXPY takes longer than all other bounds together.
-        from formulations.bounds.prices import best_prices  # noqa: PLC0415
+        from formulations.bounds.concurrent_flow import INTERIOR, LARGEST, ConcurrentFlow  # noqa: PLC0415
 
-        tried.append(best_prices(network, rows))
+        few = sources * links <= INTERIOR
+        if sources * links > (LARGEST if seconds else INTERIOR):
+            return []
+        flow = ConcurrentFlow(network, rows)
+        flow.solve(seconds=FLOW_SECONDS if few else seconds)
+        tried.append(flow.prices)
     found = [price_bound(network, rows, prices) for prices in tried]
     best = _largest(found)
     if not network.alpha.any():

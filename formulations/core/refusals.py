@@ -74,6 +74,21 @@ def no_crumbs(problem: Problem) -> str | None:
     )
 
 
+def only_pairs(problem: Problem) -> str | None:
+    """Return which chunk is more than a pair in a flow, or which device keeps less than all."""
+    for number, chunk in enumerate(problem.collective.chunks):
+        if chunk.reduced:
+            return f"chunk {number} is reduced, which takes trees: use orbit-trees"
+        if len(chunk.destinations) > 1:
+            return f"chunk {number} has several destinations, which takes trees: use orbit-trees"
+        if len(chunk.holders) > 1:
+            return f"chunk {number} has several holders, and a flow begins at one"
+    for device in problem.topology.devices:
+        if device.buffer_bytes is not None:
+            return f"{device.name} has a limited buffer, and a steady state knows no stores"
+    return None
+
+
 def no_limits(problem: Problem) -> str | None:
     """Return which shared limit binds, with its GB/s and those of its links."""
     for limit in binding_limits(problem.topology):

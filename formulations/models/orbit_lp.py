@@ -28,24 +28,21 @@ not only that of origins.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ccl.bound import Bound
-from ccl.plans import Flow, Rate
 from ccl.problem import Problem
 from ccl.result import ModelSize, Result, Stop
-from formulations.core.refusals import no_crumbs
+from formulations.core.refusals import no_crumbs, only_pairs
 from formulations.core.registry import Formulation, ModelEstimate
 from formulations.core.run import Run
 from formulations.engines.fluid_lp.plain import COST_ROW, CostKind, link_costs
 
 if TYPE_CHECKING:
-    from formulations.engines.orbit_lp.lp import OrbitSolution, Paths
+    from formulations.engines.orbit_lp.lp import OrbitSolution
 
 MARGIN = 1e-9
 """Share by which the bound is lowered, for the rounding of a solver that works in floats."""
@@ -60,17 +57,7 @@ class Options:
 
 def refuses(problem: Problem) -> str | None:
     """Leave copies, sums and several holders to trees."""
-    for number, chunk in enumerate(problem.collective.chunks):
-        if chunk.reduced:
-            return f"chunk {number} is reduced, which takes trees: use orbit-trees"
-        if len(chunk.destinations) > 1:
-            return f"chunk {number} has several destinations, which takes trees: use orbit-trees"
-        if len(chunk.holders) > 1:
-            return f"chunk {number} has several holders, and a flow begins at one"
-    for device in problem.topology.devices:
-        if device.buffer_bytes is not None:
-            return f"{device.name} has a limited buffer, and a steady state knows no stores"
-    return no_crumbs(problem)
+    return only_pairs(problem) or no_crumbs(problem)
 
 
 GROUPS = {
@@ -109,7 +96,7 @@ def run(run: Run, options: Options) -> Result:
     LimitReached
         If the time limit came before the flow.
     """
-    from formulations.engines.orbit_lp.lp import Lift, solve_orbits  # noqa: PLC0415  it loads a solver
+    from formulations.engines.orbit_lp.lp import Lift, flow_along, solve_orbits  # noqa: PLC0415  it loads a solver
 
     topology = run.problem.topology
     costs = None if options.costs == "none" else link_costs(topology, options.costs)
@@ -118,7 +105,7 @@ def run(run: Run, options: Options) -> Result:
     run.prove([_bound(found)])
     run.note(f"one flow stands for {_alike(found)}")
     paths = {(source, goal): ways for source, goal, ways in Lift(found).paths()}
-    run.offer(_flow(run.problem, paths), message="a flow of the best rate")
+    run.offer(flow_along(run.problem, paths), message="a flow of the best rate")
     return run.end(Stop.MODEL_OPTIMAL)
 
 
@@ -141,20 +128,6 @@ def _bound(found: OrbitSolution) -> Bound:
 
 def _priced(name: str, many: int, price: float) -> str:
     return f"{price:.3g} on {name}" + (f" and {many - 1} alike" if many > 1 else "")
-
-
-def _flow(problem: Problem, paths: dict[tuple[int, int], Paths]) -> Flow:
-    names = [each.name for each in problem.topology.devices]
-    rates = []
-    for number, chunk in enumerate(problem.collective.chunks):
-        if chunk.in_place:
-            continue
-        amounts: defaultdict[tuple[int, int], float] = defaultdict(float)
-        for share, path in paths[chunk.holders[0], chunk.destinations[0]]:
-            for ends in pairwise(path):
-                amounts[ends] += share
-        rates += [Rate(number, names[a], names[b], share) for (a, b), share in amounts.items()]
-    return Flow(tuple(rates))
 
 
 FORMULATION = Formulation(

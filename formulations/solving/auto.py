@@ -4,11 +4,11 @@
    tried.
 2. List scheduling in continuous time with one chunk per shard: a good plan at once.
 3. Trees along which shards travel in parts (`orbit-trees`, `forestcoll` and others) or in pieces
-   (`pieces`, which have most of the time for all-reduce, whose halves they let overlap), which come
-   closest to the bound where bandwidth counts more than latency. On clusters that are not small
-   they are tried in a process of their own, on another core, while the rest goes on here; the first
-   of them here and alone where it takes little time. A plan of the best rate within 0.3 % of the
-   bound (`WORTH`) ends the search there.
+   (`pieces`), which come closest to the bound where bandwidth counts more than latency. On clusters
+   that are not small they are tried in a process of their own, on another core, while the rest goes
+   on here; the first of them here and alone where it takes little time. Of an all-reduce, whose
+   halves they let overlap, `pieces` have that process for themselves. A plan of the best rate
+   within 0.3 % of the bound (`WORTH`) ends the search there.
 4. List scheduling again with shards cut into 2, 4, 8, ... chunks, as long as that gains.
 5. The constructions that fit: direct sends, rings, trees, doubling and the like; before 3 where
    latency counts. On the largest problems only `chains`, of an all-reduce there, before 2.
@@ -25,7 +25,7 @@ that hold for every plan count.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
@@ -83,8 +83,8 @@ TREES = (
 PIECES = "pieces"
 """Of these, the best where sums are added up and spread, whose halves it lets overlap."""
 
-SUMS, SUMS_ASIDE = {TREES[0]: 6.0, PIECES: 1.6}, {TREES[0]: 6.0, PIECES: 1.25}
-"""There each has one in so many parts of what is left, here and in a process of their own."""
+SUMS = {TREES[0]: 6.0, PIECES: 1.6}
+"""There each has one in so many parts of what is left here."""
 
 LONGEST = {PIECES: (8.0, 0.45), "one-shot": (2.0, 0.1), "chains": (4.0, 0.1)}
 """Seconds for what would go on for long with ever less gain, or a share of the limit if longer."""
@@ -111,7 +111,7 @@ CUT_SECONDS = 4.0
 """Seconds for each of them: what passes of chance gain later on, finer chunks gain sooner."""
 
 PROOF_SECONDS = 3.0
-"""Seconds for bounds by cuts in time."""
+"""Seconds for bounds by a large linear program, and for those by cuts in time."""
 
 LATENT = 0.3
 """Share of the bound that latency takes where constructions of few steps come first."""
@@ -218,7 +218,7 @@ class Search:
             for name in names:
                 # On the largest problems the first plan has to do, or one in pieces.
                 if not self._large or self.run.best is None or name == PIECES:
-                    self._try(name, seconds=self._longest(name, self._turn(name, names)))
+                    self._try(name, seconds=self._longest(name, 1 if name == names[-1] else 2))
             return
         if self._pairs > (SMALL if self._sums or not ready() else MODEST):
             self._trees_aside(self._trees_in_order)
@@ -237,7 +237,7 @@ class Search:
             turns += [self._wait, self._cut_finer]
         turns.insert(1, self._prove_more)
         turns.insert(max(2, turns.index(self._trees) + 1), self._trees_left)
-        for turn in (*turns, self._exactly):
+        for turn in (*turns, self._trees_late, self._exactly):
             turn()
         self._wait()
 
@@ -329,17 +329,12 @@ class Search:
 
     def _trees(self) -> None:
         """Try trees here, where they take less time than another process takes to begin."""
-        if self._aside is not None:
+        if self._aside is not None and not self._pieces_aside:
             return
-        names = self._trees_in_order if self._pairs <= SMALL else TREES[:1]
+        names = self._trees_in_order if self._aside is None and self._pairs <= SMALL else TREES[:1]
         for place, name in enumerate(names):
             most = SUMS.get(name, 3.0) if self._sums else min(3, len(names) - place + 1)
             self._try(name, seconds=self._longest(name, most))
-
-    def _turn(self, name: str, names: Sequence[str]) -> float:
-        """Return how many methods share what time is left when it is the turn of one of them."""
-        parts = SUMS_ASIDE.get(name, 2.0) if self._sums and not self._large else 2.0
-        return 1.0 if name == names[-1] else parts
 
     @property
     def _trees_in_order(self) -> tuple[str, ...]:
@@ -357,9 +352,23 @@ class Search:
         if self._pairs > SMALL:
             self._trees_aside(TREES[1:])
 
+    @property
+    def _pieces_aside(self) -> bool:
+        """Whether pieces, the best of the trees for sums, have all the time of another core."""
+        return self._sums and not self._large and self._able(PIECES)
+
+    def _trees_late(self) -> None:
+        """Try the other trees here where only pieces are aside."""
+        if self._aside is not None and self._pieces_aside:
+            for name in TREES[1:]:
+                if name != PIECES:
+                    self._try(name, seconds=self._share(3))
+
+    def _able(self, name: str) -> bool:
+        return self._takes(formulation(name), self.run.problem)
+
     def _trees_aside(self, names: tuple[str, ...]) -> None:
-        problem = self.run.problem
-        able = [name for name in names if self._takes(formulation(name), problem)]
+        able = [PIECES] if self._pieces_aside else [name for name in names if self._able(name)]
         if able and self._aside is None and not self._done and not self.run.late:
             options = {"methods": ",".join(able), "seed": self.options.seed}
             self._aside = Aside(self.run, options)
@@ -509,7 +518,9 @@ class Search:
         if not EFFORT[self.options.effort] or self._done or run.late:
             return
         run.report("a bound on all demands flowing together")
-        more = flow_bounds(run.problem, known=run.bounds)
+        more = flow_bounds(
+            run.problem, known=run.bounds, seconds=min(self._share(4) or math.inf, PROOF_SECONDS)
+        )
         run.bounds = tuple(each for each in run.bounds if not (more and each.kind == "flow"))
         run.prove(more)
         run.report("a bound on what must cross cuts in time")

@@ -32,7 +32,7 @@ CLUSTERS = (
 )
 KINDS = tuple(kind for kind in COLLECTIVES if kind != "custom")
 NAMES = tuple(each.name for each in available())
-OF_PAIRS = ("te-ccl-lp", "orbit-lp")
+OF_PAIRS = ("certified-flow", "te-ccl-lp", "orbit-lp")
 """Formulations that take no copies."""
 FOR_FEW = ("thesis-fluid",)
 """Formulations that refuse the copies of 16 GPUs."""

@@ -29,6 +29,9 @@ from widgets.words import cut_words
 MOST_PAIRS = 20_000
 """Pairs of GPUs above which a collective with a chunk for each is not made while drawing."""
 
+SECONDS = 5.0
+"""For prices of pairs on a large cluster without symmetry."""
+
 MOST_CLASSES = 40
 """Classes of links above which nobody reads what each is worth."""
 
@@ -89,7 +92,7 @@ def problem_requested(question: Mapping[str, Any]) -> Problem | str:
 def optimum_summary(problem: Problem) -> Json:
     """Return the best rate and its cuts as plain values, or ``{"trouble": ...}``."""
     try:
-        found = optimum(problem)
+        found = optimum(problem, seconds=SECONDS)
     except CclError as error:
         return {"trouble": text.sentence(str(error))}
     return {

@@ -42,6 +42,9 @@ from widgets.words import BOUND_LABELS
 LATENCY_GPUS = 96
 """GPUs above which no bound with latencies is proved while a slider moves: one max-flow each."""
 
+SECONDS = 5.0
+"""For prices of pairs on a large cluster without symmetry."""
+
 NAMED_CUTS = 24
 """Tied cuts that are named; more are counted."""
 
@@ -63,7 +66,7 @@ def answered(problem: Problem | str) -> Json:
     if isinstance(problem, str):
         return {"trouble": problem}
     try:
-        best = optimum(problem)
+        best = optimum(problem, seconds=SECONDS)
         once, once_by = _once(problem, best)
     except CclError as error:
         return {"trouble": text.sentence(str(error))}

@@ -27,6 +27,7 @@ from typing import Literal
 import numpy as np
 
 from ccl.errors import ProblemError
+from ccl.plans import Flow, Rate
 from ccl.problem import Problem
 from ccl.symmetry import Carriers, Group
 from ccl.topology import Topology
@@ -370,7 +371,8 @@ class Lift:
                 if place not in first:
                     shares = load.shares(block.item, ranks)
                     values = _spread(block.edges, self.solution.usage[place])
-                    first[place] = list(taken_apart(block, values, shares=shares))
+                    found = taken_apart(block.graph, block.root, values, shares=shares)
+                    first[place] = list(found)
                 element = self._element(block, item)
                 rank = np.full(len(element), -1)
                 rank[self.solution.acting.gpus] = np.arange(ranks)
@@ -404,7 +406,7 @@ class Lift:
 
 
 def taken_apart(
-    block: Block, values: np.ndarray, *, shares: np.ndarray
+    graph: FluidGraph, root: int, values: np.ndarray, *, shares: np.ndarray
 ) -> Iterator[tuple[int, Paths]]:
     """Yield each destination of a flow with its paths, shortest first.
 
@@ -413,18 +415,19 @@ def taken_apart(
 
     Parameters
     ----------
-    block
-        Whose representative flows.
+    graph
+        What it flows on.
+    root
+        Rank where it begins.
     values
         What each edge carries, in shares of what the one who gets most gets, shape (edges,).
     shares
         What each rank gets, shape (ranks,).
     """
-    graph = block.graph
     ahead: defaultdict[int, dict[int, float]] = defaultdict(dict)
     for edge in np.flatnonzero(values > NOTHING).tolist():
         ahead[int(graph.src[edge])][int(graph.dst[edge])] = float(values[edge])
-    start = int(graph.origins[block.root])
+    start = int(graph.origins[root])
     for rank in np.flatnonzero(shares).tolist():
         goal, left = int(graph.goals[rank]), float(shares[rank])
         paths: Paths = []
@@ -438,6 +441,21 @@ def taken_apart(
             paths.append((amount, graph.device[path].tolist()))
         whole = sum(amount for amount, _ in paths)
         yield rank, [(amount / whole, path) for amount, path in paths]
+
+
+def flow_along(problem: Problem, paths: dict[tuple[int, int], Paths]) -> Flow:
+    """Return the steady state in which every chunk flows along the paths of its pair."""
+    names = [each.name for each in problem.topology.devices]
+    rates = []
+    for number, chunk in enumerate(problem.collective.chunks):
+        if chunk.in_place:
+            continue
+        amounts: defaultdict[tuple[int, int], float] = defaultdict(float)
+        for share, path in paths[chunk.holders[0], chunk.destinations[0]]:
+            for ends in pairwise(path):
+                amounts[ends] += share
+        rates += [Rate(number, names[a], names[b], share) for (a, b), share in amounts.items()]
+    return Flow(tuple(rates))
 
 
 def _shortest(
