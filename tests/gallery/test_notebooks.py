@@ -246,6 +246,14 @@ def test_answers_of_a_lesson_are_folded(path):
 
 
 @of_every_lesson
+def test_a_lesson_has_open_questions_with_folded_hints(path):
+    cells = [cell for cell in read(path).cells if cell.id.startswith("open-")]
+
+    assert 2 <= len(cells) <= 3
+    assert all("<details>\n<summary>A hint</summary>" in cell.source for cell in cells)
+
+
+@of_every_lesson
 def test_a_lesson_is_read_in_short_steps(path):
     notebook = read(path)
     text = [
