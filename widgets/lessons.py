@@ -110,11 +110,13 @@ class BreakASend(InWords, ipywidgets.VBox):  # type: ignore[misc]  # it has no t
 
     def __init__(self, content: Result | Problem, plan: Plan | None = None) -> None:
         if isinstance(content, Result):
-            content, plan = content.problem, content.plan
+            problem, plan = content.problem, content.plan
+        else:
+            problem = content
         if not isinstance(plan, Schedule):
             kind = "none" if plan is None else f"a {type(plan).__name__.lower()}"
             raise ProblemError(f"only a schedule has sends to break; the plan given is {kind}")
-        self._problem, self._schedule = content, plan
+        self._problem, self._schedule = problem, plan
         listed = enumerate(self._schedule.sends[:MOST_SENDS])
         self.send = ipywidgets.Dropdown(
             options=[(f"epoch {send.epoch}: {send}", i) for i, send in listed], description="Send"
