@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ccl.options import OptionField, option_fields
+    from formulations.analyses.best_rate import optimum
     from formulations.analyses.chunk_counts import pareto, sends_front, sweep_counts
     from formulations.analyses.comparison import compare, start_comparison
     from formulations.analyses.expansion.front import cost_front
@@ -67,6 +68,7 @@ __all__ = [
     "lower_bounds",
     "measure",
     "memory_each",
+    "optimum",
     "option_fields",
     "pareto",
     "prepare_searches",
@@ -89,6 +91,7 @@ _LATER = {
     name: module
     for module, names in {
         "ccl.options": "OptionField option_fields",
+        "formulations.analyses.best_rate": "optimum",
         "formulations.analyses.chunk_counts": "sends_front pareto sweep_counts",
         "formulations.analyses.comparison": "compare start_comparison",
         "formulations.analyses.expansion.front": "cost_front",

@@ -15,7 +15,7 @@ from ccl import __version__
 if TYPE_CHECKING:
     from widgets.charts.load import curves
     from widgets.dash import GapChart, QuantityField, SchedulePair, TopologyCanvas
-    from widgets.lessons import BreakASend, Lesson
+    from widgets.lessons import BreakASend, Lesson, verdict
     from widgets.notebook.canvas import SchedulePlayer, TopologyWidget
     from widgets.notebook.comparison import Comparison
     from widgets.notebook.link_load import CutView, DifferenceView, GapPlot, LinkLoad, PriceView
@@ -42,6 +42,7 @@ __all__ = [
     "canvas_file",
     "curves",
     "save",
+    "verdict",
 ]
 
 STATIC = Path(__file__).parent / "static"
@@ -75,6 +76,7 @@ _HOMES = {
     "TopologyCanvas": "widgets.dash",
     "curves": "widgets.charts.load",
     "save": "widgets.pages.saving",
+    "verdict": "widgets.lessons",
 }
 
 

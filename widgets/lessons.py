@@ -1,6 +1,4 @@
-"""What lessons need beside their text.
-
-What a lesson needs beside its text: predict, then reveal; break a send; a score that stays here.
+"""What a lesson needs beside its text: predict, then reveal; break a send; a score.
 
 Nothing blocks: every answer can be revealed at once, and the score is only for who takes the
 lesson. It lives in the kernel and is sent nowhere.
@@ -10,8 +8,6 @@ lesson. It lives in the kernel and is sent nowhere.
 >>> question.answer_with(20.5)
 >>> lesson.text()
 'alpha and beta: 1 of 1 right'
-
-Break one send of a schedule and let the verifier find it.
 """
 
 from __future__ import annotations
@@ -28,7 +24,7 @@ import ipywidgets
 from ccl.errors import CclError, ProblemError
 from ccl.plans import Schedule, Send
 from ccl.problem import Problem
-from ccl.result import Result
+from ccl.result import Plan, Result
 from ccl.verify import verify
 from widgets.notebook.still import InWords
 
@@ -81,13 +77,17 @@ CHANGES = {
 """How a send can be broken."""
 
 
-def found(problem: Problem, broken: Schedule) -> str | None:
-    """Return what the verifier says of a schedule, None where it finds nothing wrong."""
+VALID = "valid"
+"""What is said of a plan in which nothing is wrong."""
+
+
+def verdict(problem: Problem, plan: Plan) -> str:
+    """Return what the verifier says of a plan: ``valid``, or what is wrong with it first."""
     try:
-        verify(problem, broken)
+        verify(problem, plan)
     except CclError as error:
         return str(error)
-    return None
+    return VALID
 
 
 class BreakASend(InWords, ipywidgets.VBox):  # type: ignore[misc]  # it has no types
@@ -95,23 +95,28 @@ class BreakASend(InWords, ipywidgets.VBox):  # type: ignore[misc]  # it has no t
 
     Parameters
     ----------
-    result
-        Whose schedule is broken; it stays as it is.
+    content
+        A result, whose schedule is broken; or a problem, of which `plan` is one.
+    plan
+        The schedule, where it is not a result's; it stays as it is.
 
     Raises
     ------
     ProblemError
-        If its plan is no schedule.
+        If the plan is no schedule.
     """
 
     words = "Break one send and let the verifier find it. (Run the notebook to try.)"
 
-    def __init__(self, result: Result) -> None:
-        if not isinstance(result.plan, Schedule):
-            raise ProblemError(
-                f"only a schedule has sends to break; {result.formulation} found another plan"
-            )
-        self._problem, self._schedule = result.problem, result.plan
+    def __init__(self, content: Result | Problem, plan: Plan | None = None) -> None:
+        if isinstance(content, Result):
+            problem, plan = content.problem, content.plan
+        else:
+            problem = content
+        if not isinstance(plan, Schedule):
+            kind = "none" if plan is None else f"a {type(plan).__name__.lower()}"
+            raise ProblemError(f"only a schedule has sends to break; the plan given is {kind}")
+        self._problem, self._schedule = problem, plan
         listed = enumerate(self._schedule.sends[:MOST_SENDS])
         self.send = ipywidgets.Dropdown(
             options=[(f"epoch {send.epoch}: {send}", i) for i, send in listed], description="Send"
@@ -132,10 +137,10 @@ class BreakASend(InWords, ipywidgets.VBox):  # type: ignore[misc]  # it has no t
 
     def verify(self) -> None:
         """Break the chosen send and show what the verifier says."""
-        said = found(self._problem, self.broken)
+        said = verdict(self._problem, self.broken)
         if Counter(self.broken.sends) == Counter(self._schedule.sends):
             words = "<b>Nothing is wrong.</b> The plan does this already; break it in another way."
-        elif said is None:
+        elif said == VALID:
             words = "<b>Nothing is wrong.</b> The plan does not need this send as it was: why?"
         else:
             words = f"<b>Found.</b> {escape(said)}"
@@ -357,15 +362,15 @@ class Lesson:
         hint = f" {escape(otherwise)}" if otherwise else ""
         return Note(card(f"<b>Exercise {escape(name)} is not solved yet.</b>{hint}", tone=CLOSE))
 
-    def break_a_send(self, result: Result) -> BreakASend:
-        """Return a form that breaks one send of a schedule and lets the verifier find it.
+    def break_a_send(self, content: Result | Problem, plan: Plan | None = None) -> BreakASend:
+        """Return a form that breaks one send of a result, or of a problem's schedule.
 
         Raises
         ------
         ProblemError
             If the plan is no schedule.
         """
-        return BreakASend(result)
+        return BreakASend(content, plan)
 
     def score(self) -> ipywidgets.HTML:
         """Return the score, which goes on counting where it is shown."""

@@ -19,6 +19,9 @@ ROOT = Path(__file__).parents[2]
 EVERY = sorted(NOTEBOOKS.glob("*.ipynb"))
 LESSONS = sorted(NOTEBOOKS.glob("[0-9][0-9]-*.ipynb"))
 
+LAST = 17
+"""Number of the last lesson."""
+
 MOST_WORDS = 110
 """Of a cell of text: one paragraph that a class reads before it looks up again."""
 
@@ -38,12 +41,18 @@ for _said, (_asked, _least) in claims.items():
 
 CHOICES = {
     "02-ring-tree-halving": ["tree", "ring", "ring"],
-    "09-cuts-and-forests": ["a box"],
+    "08-bottleneck-cut": ["a box"],
     "10-fluid-to-chunks": [
         "8 chunks",
         "The conversion lets a switch take in a shard before it passes it on",
     ],
     "12-all-reduce": ["the exchange", "right, and no plan is faster"],
+    "15-boxes-and-rails": [
+        "about six times as long",
+        "the rings with four, the stages with two",
+        "the bytes of the stages, and no stop between them",
+    ],
+    "16-what-a-library-does": ["LL", "at 100 KB"],
 }
 """Which choices are right, in order. Pages compute them: one that turned around would not show."""
 
@@ -151,9 +160,9 @@ def test_cells_have_readable_ids(path):
     assert [each for each in ids if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", each)] == []
 
 
-def test_there_are_14_lessons_in_order():
-    assert [each.lesson for each in entries()] == list(range(1, 15))
-    assert [int(path.name[:2]) for path in LESSONS] == list(range(1, 15))
+def test_there_are_17_lessons_in_order():
+    assert [each.lesson for each in entries()] == list(range(1, LAST + 1))
+    assert [int(path.name[:2]) for path in LESSONS] == list(range(1, LAST + 1))
 
 
 def test_the_index_says_what_the_notebooks_say():
@@ -168,7 +177,7 @@ def test_the_index_says_what_the_notebooks_say():
 def test_the_index_plans_every_lesson():
     plan = INDEX.read_text("utf-8").split("## A course")[1].split("## ")[0]
 
-    assert {int(number) for number in re.findall(r"\b\d+\b", plan)} >= set(range(1, 15))
+    assert {int(number) for number in re.findall(r"\b\d+\b", plan)} >= set(range(1, LAST + 1))
 
 
 @of_every_lesson
@@ -205,7 +214,7 @@ def test_a_lesson_ends_alike(path):
     assert short.source.startswith("**In short.**")
     assert len(re.findall(r"^- \*.*\.\* ", beliefs.source, re.MULTILINE)) >= 2
     assert onwards.source.startswith("## What to read next")
-    assert lesson == 14 or f"({LESSONS[lesson].name})" in onwards.source
+    assert lesson == LAST or f"({LESSONS[lesson].name})" in onwards.source
 
 
 @of_every_lesson
@@ -234,6 +243,14 @@ def test_answers_of_a_lesson_are_folded(path):
     assert [cell.id for cell in asking if not is_hidden(cell)] == []
     assert len(solutions) == len(exercises)
     assert all("<details>" in cell.source for cell in solutions)
+
+
+@of_every_lesson
+def test_a_lesson_has_open_questions_with_folded_hints(path):
+    cells = [cell for cell in read(path).cells if cell.id.startswith("open-")]
+
+    assert 2 <= len(cells) <= 3
+    assert all("<details>\n<summary>A hint</summary>" in cell.source for cell in cells)
 
 
 @of_every_lesson

@@ -10,7 +10,7 @@ from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.verify import verify
 from gallery import open_cluster
-from widgets import Lesson, curves
+from widgets import Lesson, curves, verdict
 from widgets.lessons import CHANGES, BreakASend
 from widgets.notebook.still import STILL, VIEW
 
@@ -112,6 +112,20 @@ def test_only_a_schedule_can_be_broken(ring_result):
 
     with pytest.raises(ProblemError, match="only a schedule"):
         Lesson("x").break_a_send(forest)
+
+
+def test_a_schedule_of_a_problem_can_be_broken_without_a_result(ring_result):
+    form = Lesson("x").break_a_send(ring_result.problem, ring_result.plan)
+    form.verify()
+
+    assert "<b>Found.</b>" in form.message.value
+
+
+def test_a_verdict_says_what_is_wrong_or_that_a_plan_is_valid(ring_result):
+    broken = BreakASend(ring_result).broken
+
+    assert verdict(ring_result.problem, ring_result.plan) == "valid"
+    assert verdict(ring_result.problem, broken) != "valid"
 
 
 def test_a_formula_has_the_colour_of_its_line():

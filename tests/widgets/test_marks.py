@@ -12,14 +12,17 @@ from ccl.plans import Forest
 from ccl.problem import Problem
 from ccl.simulate import simulate
 from ccl.symmetry import Group, automorphisms, symmetry_of
+from formulations import prices
 from gallery import open_cluster
 from tests.designer.forests import RANKS, gathered, path, reduced, ring_of_gpus
+from widgets import TopologyWidget
 from widgets.view_model.classes import (
     class_marks,
     gpu_classes,
     letters,
     levels,
     link_classes,
+    price_marks,
     roots,
     routes,
     tree_marks,
@@ -112,3 +115,20 @@ def test_a_symmetric_forest_is_played_whole():
     assert moved == {(i, f"g{j}") for i in range(RANKS) for j in range(RANKS) if i != j}
     assert moves(timeline) == timeline.images * len(timeline.transfers)
     assert played["makespan"] == pytest.approx(timeline.makespan)
+
+
+def test_a_drawing_is_marked_with_a_group_with_prices_or_with_a_forest():
+    """At the start, or afterwards with `mark`; of a forest the heaviest tree of a root is drawn."""
+    topology = open_cluster("dgx-1v")
+    found = prices(Problem(topology, all_gather(8, 8e6)))
+    group = automorphisms(topology)
+    canvas = TopologyWidget(topology, marked=group)
+    assert canvas.marks == class_marks(gpu_classes(topology, group), title="classes of GPUs")
+    canvas.mark(found)
+    assert canvas.marks == price_marks(found)
+
+    forest = gathered()
+    canvas = TopologyWidget(forest.problem.topology, marked=forest.plan)
+    canvas.mark(forest.plan, root=1)
+    [way, *_] = routes(forest.plan, forest.problem.topology, 1)
+    assert canvas.marks == tree_marks(way, forest.problem.topology)

@@ -22,6 +22,7 @@ from widgets.notebook.comparison import Positions
 from widgets.notebook.still import Still
 from widgets.pages.saving import Content
 from widgets.view_model import scene as views
+from widgets.view_model.classes import Marked, marks_of
 
 _NOTHING: dict[str, Any] = {"name": "untitled", "devices": [], "links": [], "limits": []}
 
@@ -35,6 +36,8 @@ class TopologyWidget(Still, anywidget.AnyWidget):
         What is drawn at the start; nothing by default.
     positions
         Middle of each device by name, by default those of `ccl.layout.layout`.
+    marked
+        What is marked at the start: see `mark`.
     **traits
         Those that `widgets.view_model.scene.PROPS` explains, such as ``height="600px"``.
     """
@@ -68,10 +71,14 @@ class TopologyWidget(Still, anywidget.AnyWidget):
         self,
         topology: Topology | None = None,
         positions: Mapping[str, tuple[float, float]] | None = None,
+        *,
+        marked: Marked | None = None,
         **traits: Any,
     ) -> None:
         if topology is not None:
             traits["drawing"] = views.drawing(topology, positions or layout(topology))
+            if marked is not None:
+                traits["marks"] = marks_of(topology, marked)
         super().__init__(**traits)
         self._commands = 0
         self._result: Result | None = None
@@ -129,6 +136,18 @@ class TopologyWidget(Still, anywidget.AnyWidget):
         else:
             self.cuts = []
             self.scene = views.scene(problem, plan, simulate(problem, plan), take=take)
+
+    def mark(self, what: Marked, *, root: int = 0) -> None:
+        """Mark something on the drawing.
+
+        Parameters
+        ----------
+        what
+            A group, whose classes of GPUs are coloured; prices of links; or a forest.
+        root
+            Rank whose heaviest tree of the forest is drawn.
+        """
+        self.set_trait("marks", marks_of(self.topology, what, root=root))
 
     def do(self, command: str, **arguments: Any) -> None:
         """Run a command of the canvas, such as ``do("align", how="left")`` or ``do("play")``."""

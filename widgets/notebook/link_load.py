@@ -182,7 +182,7 @@ class Drawn(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no types
     def _draw(
         self, topology: Topology, positions: Positions | None, traits: dict[str, Any]
     ) -> None:
-        defaults = {"toolbar": False, "timeline": False, "height": "400px"}
+        defaults: dict[str, Any] = {"toolbar": False, "timeline": False, "height": "400px"}
         self.canvas = TopologyWidget(topology, positions or layout(topology), **defaults | traits)
 
     def _held(self) -> Content:

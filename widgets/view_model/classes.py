@@ -199,6 +199,21 @@ def heat(price: float, most: float) -> float:
     return 0.25 + 0.75 * price / most
 
 
+Marked = Group | Prices | Forest
+"""What can be marked on a drawing as it is."""
+
+
+def marks_of(topology: Topology, what: Marked, *, root: int = 0) -> dict[str, Any] | None:
+    """Return the marks of a group's classes of GPUs, of prices, or of a root's heaviest tree."""
+    match what:
+        case Group():
+            return class_marks(gpu_classes(topology, what), title="classes of GPUs")
+        case Prices():
+            return price_marks(what)
+        case Forest():
+            return tree_marks(routes(what, topology, root)[0], topology)
+
+
 Half = Literal["both", "up", "down"]
 
 
