@@ -33,6 +33,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ccl.display import mime_bundle
+from ccl.errors import ProblemError
 from ccl.topology import Topology
 
 BoundKind = Literal["path", "injection", "ejection", "cut", "stages", "group", "flow", "solver"]
@@ -98,6 +99,41 @@ class Bound:
     steady: bool = False
 
     _repr_mimebundle_ = mime_bundle
+
+
+def moore_mean(vertices: int, degree: int, *, duplex: bool = False) -> float:
+    """Return the least mean distance from a vertex to the others in a network of such a degree.
+
+    At the distance k there are at most d times as many vertices as at k - 1, so that no network has
+    a smaller mean than one with d^k each, the rest as near as that allows (the bound of Moore). In
+    an all-to-all every byte uses as many links as it goes far: with links of b GB/s it takes at
+    least vertices x (vertices - 1) x mean bytes of one pair over the d b of each vertex. The graphs
+    of Petersen and of Hoffman and Singleton, Kautz graphs of diameter 2 and full meshes reach it.
+
+    Parameters
+    ----------
+    vertices
+        How many there are, n.
+    degree
+        Links out of each, d.
+    duplex
+        Whether each link has one in the opposite direction. Then one of a vertex's links leads
+        back, and at the distance k there are at most d (d - 1)^(k - 1).
+
+    Raises
+    ------
+    ProblemError
+        If so many vertices cannot hang together.
+    """
+    branching = degree - 1 if duplex else degree
+    if vertices < 2 or degree < 1 or (branching < 1 and vertices > 2):
+        raise ProblemError(f"{vertices} vertices with {degree} links each do not hang together")
+    left, total, distance, most = vertices - 1, 0, 1, degree
+    while left:
+        here = min(left, most)
+        total += here * distance
+        left, distance, most = left - here, distance + 1, most * branching
+    return total / (vertices - 1)
 
 
 def across(cut: Cut, topology: Topology) -> tuple[str, list[str]]:

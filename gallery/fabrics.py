@@ -90,7 +90,7 @@ def dragonfly(
             devices += attached
             links += star(name, [each.name for each in attached], wire)
     for group in range(groups):
-        for port, peer, entry in _global_ports(group, groups, routers * uplinks):
+        for port, peer, entry in global_ports(group, groups, routers * uplinks):
             src = f"r{group * routers + port // uplinks}"
             dst = f"r{peer * routers + entry // uplinks}"
             links.append(Link(src, dst, bandwidth, alpha, "optical"))
@@ -122,7 +122,7 @@ def rail_only(
     return topology(f"Rail-only, {hosts} hosts", devices, links, joined, declared=declared)
 
 
-def _global_ports(group: int, groups: int, ports: int) -> list[tuple[int, int, int]]:
+def global_ports(group: int, groups: int, ports: int) -> list[tuple[int, int, int]]:
     """Return each used port of a group with the group and port at its other end.
 
     Ports go round the other groups, nearest following group first; in every round the port for

@@ -106,6 +106,8 @@ def _values(parameter: Parameter, topology: Topology) -> list[Any]:
     elif parameter.kind == "shape":
         shapes = re.findall(r"\d+(?:x\d+)+", topology.name)
         found += [tuple(map(int, each.split("x"))) for each in shapes]
+        if len(parameter.default) == 1:
+            found += [(number,) for number in numbers]
     elif parameter.kind == "bool":
         found.append(not parameter.default)
     elif parameter.kind == "choice":

@@ -6,14 +6,16 @@ from typing import Any
 
 from ccl.errors import ProblemError
 from ccl.topology import Topology
-from gallery import amd, fabrics, nvidia, papers, servers, toys
+from gallery import amd, direct_networks, fabrics, nvidia, papers, servers, switched_networks, toys
 from gallery.entry import Entry, Parameter
 
 _LISTED = (
     *toys.ENTRIES,
+    *direct_networks.ENTRIES,
     *nvidia.ENTRIES,
     *amd.ENTRIES,
     *fabrics.ENTRIES,
+    *switched_networks.ENTRIES,
     *servers.ENTRIES,
     *papers.ENTRIES,
 )

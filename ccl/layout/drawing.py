@@ -1,9 +1,10 @@
 """Default layout of a drawing that nobody has arranged yet.
 
-Grids, tori and hypercubes are drawn as such, a torus of three dimensions as a block; one-way graphs
-from left to right; hosts on rails as a table, a column for each host and a row for each rail, whose
-links look like buses; other clusters of hosts as blocks around their switches, pods of a fat-tree
-likewise; everything else as circles or as tiers of switches above GPUs.
+Grids, tori (twisted ones too) and hypercubes are drawn as such, a torus of three dimensions as a
+block; one-way graphs from left to right; hosts on rails as a table, a column for each host and a
+row for each rail, whose links look like buses; other clusters of hosts as blocks around their
+switches, pods of a fat-tree likewise; everything else as circles or as tiers of switches above
+GPUs.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def layout(topology: Topology) -> dict[str, tuple[float, float]]:
     if places is None and topology.hosts:
         places = _rails(graph, hosts) or _cluster(graph, hosts)
     if places is None:
-        places = _pods(graph)
+        places = _lines(graph) or _pods(graph)
     if places is None:
         places = _block(graph)
     left, top, _, _ = box(places, graph.kind)
@@ -81,7 +82,27 @@ def _lattice(graph: Graph) -> tuple[tuple[int, ...], bool] | None:
             expected = {pair for each in _steps(shape, wrap=wrap) for pair in (each, each[::-1])}
             if have == expected:
                 return shape, wrap
+    most = max(map(len, graph.near.values()))
+    alike = len({rate for near in graph.near.values() for rate in near.values()}) == 1
+    for shape in _shapes(len(graph.gpus)) if alike else ():
+        if len(shape) > 1 and most <= 2 * len(shape) and _twisted(have, shape):
+            return shape, True
     return None
+
+
+def _twisted(have: set[tuple[int, int]], shape: tuple[int, ...]) -> bool:
+    """Return whether links are a grid closed in each row, and in other sides after a shift."""
+    closing = {pair for pair in _steps(shape, wrap=True) if pair[1] == pair[0] - shape[-1] + 1}
+    expected = {*_steps(shape, wrap=False), *closing}
+    if not expected <= have:
+        return False
+    places = list(itertools.product(*map(range, shape)))
+
+    def wraps(pair: tuple[int, int]) -> bool:
+        ends = zip(places[pair[0]], places[pair[1]], shape, strict=True)
+        return any({a, b} == {0, side - 1} for a, b, side in ends)
+
+    return all(map(wraps, have - expected - {pair[::-1] for pair in expected}))
 
 
 def _shapes(count: int) -> Iterator[tuple[int, ...]]:
@@ -293,8 +314,8 @@ _TABLE = range(4, 25)
 def _rails(graph: Graph, hosts: Mapping[str, str | None]) -> Places | None:
     """Draw a column for each host and a row for each rail, whose switch stands in the middle.
 
-    A rail is a switch that is joined with one GPU of each host; None unless all switches between
-    hosts are that, or stand above the rails.
+    A rail is a switch that is joined with one GPU of each host, or of each host of a unit: units
+    stand side by side. None unless all switches between hosts are that, or stand above the rails.
     """
     columns: dict[str, list[str]] = {}
     for name in graph.names:
@@ -303,28 +324,67 @@ def _rails(graph: Graph, hosts: Mapping[str, str | None]) -> Places | None:
     if len(columns) not in _TABLE:
         return None
     inner = [[name for name in each if name not in graph.is_gpu] for each in columns.values()]
-    row = {name: i for i, name in enumerate(name for name in loose if graph.gpus_at(name))}
-    rows = [_row_of(graph, each, row) for each in columns.values()]
-    whole = set(range(len(row)))
-    if len(row) < 2 or any(each is None or {*each.values()} != whole for each in rows):
-        return None
     if any(len(each) > 1 for each in inner) or any(hosts[name] is None for name in graph.gpus):
         return None
     if any(graph.gpus_at(name) for name in graph.gpus):
         return None  # links inside a column would have to go around its GPUs
-    half = math.ceil(len(columns) / 2)
-    high = min(_ROWS[1], max(_ROWS[0], _COLUMN * (len(columns) + 1) / _ASPECT / (len(row) + 3)))
-    places = {name: (0.0, high * number) for name, number in row.items()}
-    for i, (found, above) in enumerate(zip(rows, inner, strict=True)):
-        assert found is not None
-        x = _COLUMN * (i - half + (i >= half))
-        places |= {name: (x, high * number) for name, number in found.items()}
-        places |= dict.fromkeys(above, (x, -high))
-    upper = [name for name in loose if name not in row]
+    leaves = [name for name in loose if graph.gpus_at(name)]
+    units = _units(graph, list(columns.values()), leaves)
+    if units is None:
+        return None
+    places: Places = {}
+    for members, row in units:
+        table = _table(graph, members, row)
+        left = box(places, graph.kind)[2] + _COLUMN - box(table, graph.kind)[0] if places else 0.0
+        places |= {name: (x + left, y) for name, (x, y) in table.items()}
+    upper = [name for name in loose if name not in leaves]
     if upper:
         block = spread(upper, graph, width=1200.0)
-        bottom = box(block, graph.kind)[3]
-        places |= {name: (x, y - bottom - 2.0 * high) for name, (x, y) in block.items()}
+        left, _, right, _ = box(places, graph.kind)
+        middle = (left + right) / 2 if len(units) > 1 else 0.0
+        bottom = box(block, graph.kind)[3] + 2.0 * _high(*units[0])
+        places |= {name: (x + middle, y - bottom) for name, (x, y) in block.items()}
+    return places
+
+
+Unit = tuple[list[list[str]], dict[str, int]]
+"""The devices of each of its hosts, and the place of each of its rails."""
+
+
+def _units(graph: Graph, columns: list[list[str]], leaves: list[str]) -> list[Unit] | None:
+    """Return hosts by the rails that they share, None where these are not a row for each GPU."""
+    shared: dict[frozenset[str], list[list[str]]] = {}
+    for each in columns:
+        near = frozenset(other for name in each for other in graph.near[name])
+        shared.setdefault(near & frozenset(leaves), []).append(each)
+    if sum(map(len, shared)) != len(leaves):
+        return None
+    units = []
+    for near, members in shared.items():
+        row = {name: i for i, name in enumerate(name for name in leaves if name in near)}
+        rows = [_row_of(graph, each, row) for each in members]
+        if len(row) < 2 or any(found is None or len(found) < len(row) for found in rows):
+            return None
+        units.append((members, row))
+    return units
+
+
+def _high(members: list[list[str]], row: Mapping[str, int]) -> float:
+    """Return the pixels from rail to rail."""
+    aspect = _COLUMN * (len(members) + 1) / _ASPECT / (len(row) + 3)
+    return min(_ROWS[1], max(_ROWS[0], aspect))
+
+
+def _table(graph: Graph, members: list[list[str]], row: Mapping[str, int]) -> Places:
+    """Draw the hosts of a unit as columns of a table, around the switches of its rails."""
+    half = math.ceil(len(members) / 2)
+    high = _high(members, row)
+    places = {name: (0.0, high * number) for name, number in row.items()}
+    for i, each in enumerate(members):
+        x = _COLUMN * (i - half + (i >= half))
+        found = _row_of(graph, each, row) or {}
+        places |= {name: (x, high * number) for name, number in found.items()}
+        places |= {name: (x, -high) for name in each if name not in found}
     return places
 
 
@@ -342,6 +402,36 @@ def _row_of(graph: Graph, members: Sequence[str], row: Mapping[str, int]) -> dic
                 return None
             found[name] = rails[0]
     return found if len({*found.values()}) == len(found) else None
+
+
+def _lines(graph: Graph) -> Places | None:
+    """Draw GPUs as a grid with a switch before each row and column; None where that is not it.
+
+    The first switches are joined with GPUs of one row each, the others with those of one column.
+    """
+    switches = [name for name in graph.names if name not in graph.is_gpu]
+    number = {name: i for i, name in enumerate(graph.gpus)}
+    for rows in range(2, len(switches) - 1):
+        columns = len(switches) - rows
+        if rows * columns != len(graph.gpus):
+            continue
+        across = {
+            divmod(number.get(b, -1), columns)[0] - i
+            for i, a in enumerate(switches[:rows])
+            for b in graph.near[a]
+        }
+        down = {
+            number.get(b, -1) % columns - i
+            for i, a in enumerate(switches[rows:])
+            for b in graph.near[a]
+        }
+        if across == down == {0}:
+            x, y = 150.0, 120.0
+            places = grid(graph.gpus, columns=columns, pitch=(x, y))
+            places |= {name: (-1.1 * x, y * (i - 0.5)) for i, name in enumerate(switches[:rows])}
+            places |= {name: (x * (i - 0.5), -y) for i, name in enumerate(switches[rows:])}
+            return places
+    return None
 
 
 _POD = 8

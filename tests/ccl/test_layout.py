@@ -16,16 +16,20 @@ LARGER = [
     "dragonfly:groups=9",
     "fat-tree:radix=8",
     "full-mesh:gpus=12",
+    "hamming-mesh:board=3x3,shape=2x3",
+    "hyperx:shape=3x3,concentration=2",
     "gb200-nvl72:planes=true",
     "hypercube:dimension=5",
     "mi250:hosts=2",
     "mi300x:hosts=4,fabric=flat",
     "ndv2:hosts=3",
     "pcie-server:hosts=2,nvlink=true",
+    "rail-optimised:units=3,unit_hosts=4",
     "ring:gpus=200",
     "torus:shape=3x3x3",
     "torus:shape=4x6",
     "tpu-v4:shape=2x2x2",
+    "twisted-torus:shape=4x4x8,twists=0x4x4",
 ]
 CLUSTERS = [each.name for each in gallery.catalog()] + LARGER
 
@@ -82,6 +86,36 @@ def test_a_torus_is_a_grid_whose_closing_links_pass_beside_its_gpus():
         first, *between, last = (places[f"g{4 * row + i}"] for i in range(4))
         assert first[1] == last[1]
         assert all(abs(y - first[1]) > SIZES["gpu"][1] / 2 for _, y in between)
+
+
+def test_a_twisted_torus_is_drawn_as_the_torus_and_a_circulant_network_as_a_circle():
+    """The rows of the first are closed, those of the second lead on to the next."""
+    torus = layout(gallery.open_cluster("torus:shape=4x4"))
+    circulant = layout(gallery.open_cluster("circulant:jumps=1x4"))
+
+    assert layout(gallery.open_cluster("twisted-torus:shape=4x4,twists=3")) == torus
+    assert len({x for x, _ in circulant.values()}) > 4
+    assert max(y for _, y in circulant.values()) == circulant["g8"][1]
+
+
+def test_rows_and_columns_of_boards_have_their_switches_before_them():
+    places = layout(gallery.open_cluster("hamming-mesh:board=2x3,shape=2x1"))
+
+    for row, column in np.ndindex(4, 3):
+        x, y = places[f"g{3 * row + column}"]
+        assert places[f"row{row}"][0] < x > places[f"column{column}"][0]
+        assert places[f"row{row}"][1] < y > places[f"column{column}"][1]
+
+
+def test_units_of_hosts_are_tables_side_by_side():
+    places = layout(gallery.open_cluster("rail-optimised:units=2,unit_hosts=4"))
+
+    for host, rail in np.ndindex(8, 4):
+        assert places[f"g{4 * host + rail}"][1] == places[f"leaf{host // 4 * 4 + rail}"][1]
+    first = [places[f"g{rank}"][0] for rank in range(16)]
+    second = [places[f"g{rank}"][0] for rank in range(16, 32)]
+    assert max(first) < min(second)
+    assert max(first) < sum(places[f"spine{i}"][0] for i in range(2)) / 2 < min(second)
 
 
 def test_hosts_on_rails_are_a_table():

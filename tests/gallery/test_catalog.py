@@ -52,7 +52,7 @@ def test_names_differ_and_families_stand_together():
 
     assert len({entry.name for entry in ENTRIES}) == len(ENTRIES)
     assert set(families) == {
-        "Shapes", "NVIDIA", "AMD", "Google", "Networks", "Servers", "Papers",
+        "Shapes", "Direct networks", "NVIDIA", "AMD", "Google", "Networks", "Servers", "Papers",
     }  # fmt: skip
     assert families == sorted(families, key=families.index)
 

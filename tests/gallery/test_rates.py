@@ -64,13 +64,24 @@ def test_forestcoll_has_the_same_optimal_algbw(cluster, algbw):
         ("star:gpus=8,bandwidth=1,wide=2,wide_bandwidth=4", Fraction(7)),
         ("torus:shape=4x4,bandwidth=1", Fraction(15, 4)),
         ("hypercube:dimension=4,bandwidth=1", Fraction(15, 4)),
+        ("circulant:bandwidth=1", Fraction(15, 4)),
+        ("twisted-torus:bandwidth=1", Fraction(15, 4)),
+        ("hyperx:bandwidth=1", Fraction(15, 6)),
+        ("slim-fly:bandwidth=1", Fraction(17, 5)),
+        ("kautz:bandwidth=1", Fraction(11, 3)),
+        ("de-bruijn:bandwidth=1", Fraction(11, 2)),
+        ("random-regular:bandwidth=1", Fraction(15, 4)),
+        ("hamming-mesh:bandwidth=1,network_bandwidth=1", Fraction(15, 4)),
+        ("dragonfly-plus:bandwidth=1", Fraction(11)),
+        ("rail-optimised:bandwidth=9,network_bandwidth=1", Fraction(12, 4)),
     ],
 )
 def test_small_clusters_are_limited_by_what_enters_a_box_or_a_gpu(cluster, seconds_per_gb):
     """Figure 12: the 4 (N - 1) shards of other boxes enter one over 4 links of 1 GB/s.
 
     Elsewhere it is a GPU: 2 x 10 + 5 x 1 into one of the ring of 8 with its chords, 1 into the
-    narrowest of a star, 4 links into one of a torus or hypercube.
+    narrowest of a star, 4 links into one of a torus or hypercube. A link of a GPU to itself is
+    one less, in the de Bruijn network of 12 for four of them.
     """
     assert rate(gallery.open_cluster(cluster)) == seconds_per_gb
 

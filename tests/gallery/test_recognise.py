@@ -20,6 +20,18 @@ ARGUED = (
     "pcie-server:hosts=2,nvlink=true",
     "thesis-dgx-a100:used=all",
     "random:seed=3",
+    "circulant:gpus=13,jumps=2x3",
+    "twisted-torus:shape=4x4x8,twists=0x4x4",
+    "twisted-torus:twists=1",
+    "hyperx:shape=3x4,concentration=2",
+    "hyperx:trunks=1x2",
+    "slim-fly:order=4",
+    "kautz:gpus=20,degree=4",
+    "de-bruijn:gpus=9",
+    "random-regular:seed=5",
+    "hamming-mesh:board=2x3,shape=3x2",
+    "dragonfly-plus:groups=5",
+    "rail-optimised:units=3",
 )
 
 
