@@ -1,9 +1,9 @@
 """One canvas, an ES module, in three hosts: notebooks, the Dash application, a plain page.
 
-``TopologyWidget``, ``SolvePanel``, which adds a form to it, ``SchedulePlayer``, ``LinkLoad``,
-``CutView``, ``GapPlot`` and ``Comparison`` are for notebooks, ``TopologyCanvas``, ``GapChart`` and
-``SchedulePair`` for Dash; none is imported before its first use, so that a notebook does not load
-Dash nor the application a kernel.
+``TopologyWidget``, ``SolvePanel``, which adds a form to it, ``SchedulePlayer``,
+``SchedulePlayers``, ``LinkLoad``, ``CutView``, ``GapPlot`` and ``Comparison`` are for notebooks,
+``TopologyCanvas``, ``GapChart`` and ``SchedulePair`` for Dash; none is imported before its first
+use, so that a notebook does not load Dash nor the application a kernel.
 """
 
 from importlib import import_module
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from widgets.dash import GapChart, QuantityField, SchedulePair, TopologyCanvas
     from widgets.lessons import BreakASend, Lesson, verdict
     from widgets.notebook.canvas import SchedulePlayer, TopologyWidget
-    from widgets.notebook.comparison import Comparison
+    from widgets.notebook.comparison import Comparison, SchedulePlayers
     from widgets.notebook.link_load import CutView, DifferenceView, GapPlot, LinkLoad, PriceView
     from widgets.notebook.solve_panel import SolvePanel
     from widgets.pages.saving import save
@@ -35,6 +35,7 @@ __all__ = [
     "QuantityField",
     "SchedulePair",
     "SchedulePlayer",
+    "SchedulePlayers",
     "SolvePanel",
     "TopologyCanvas",
     "TopologyWidget",
@@ -71,6 +72,7 @@ _HOMES = {
     "QuantityField": "widgets.dash",
     "SchedulePair": "widgets.dash",
     "SchedulePlayer": "widgets.notebook.canvas",
+    "SchedulePlayers": "widgets.notebook.comparison",
     "SolvePanel": "widgets.notebook.solve_panel",
     "TopologyWidget": "widgets.notebook.canvas",
     "TopologyCanvas": "widgets.dash",

@@ -262,7 +262,7 @@
         const running = Boolean(job) && (!seen || seen.key !== job.key || seen.running);
         const none = !(job && seen?.plans);
         return [
-          running ? { display: "none" } : {}, running ? {} : { display: "none" }, !running, none, none,
+          running ? { display: "none" } : {}, running ? {} : { display: "none" }, !running, none, none, none,
         ];
       },
 
@@ -277,13 +277,30 @@
         });
       },
 
-      /** The table or two players; a row's own button begins with that row. */
-      beside(clicks, rows, show, opened) {
+      /** The plans that are ticked, in the order of the ticks; no more can be than there are players. */
+      picked(checked, before) {
+        const keys = window.dash_clientside.callback_context.inputs_list[0].map(({ id }) => id["compare-pick"]);
+        const now = new Set(keys.filter((_, i) => checked[i]));
+        const picked = [...before.filter((key) => now.delete(key)), ...now].slice(0, 4);
+        const full = picked.length >= 4;
+        return [
+          String(picked) === String(before) ? no() : picked,
+          keys.map((key) => full && !picked.includes(key)),
+        ];
+      },
+
+      /** The table or the players; a row's own button begins with that row, else the plans that are ticked. */
+      beside(clicks, differ, rows, picked, show, opened) {
         const { triggered_id: asked, triggered } = window.dash_clientside.callback_context;
-        if (!asked || !triggered[0].value) return [no(), no(), no(), no()];
+        const many = picked?.length ?? 0;
+        const label = (now) => (now === "pair" ? "Back to the table" : many > 1 ? `Watch ${many} in step` : "Side by side");
+        const ticked = asked === "compare-picked";
+        if (ticked || !asked || !triggered[0].value) return [no(), label(show), no(), no(), no()];
         const row = asked["compare-beside"];
-        const now = row || show !== "pair" ? "pair" : "table";
-        return [now, now === "pair" ? "Back to the table" : "Side by side", String(now === "pair"), row ?? opened];
+        const differs = asked === "compare-difference";
+        const now = row || differs || show !== "pair" ? "pair" : "table";
+        const view = now === "pair" ? (differs ? "difference" : "players") : no();
+        return [now, label(now), String(now === "pair"), row ?? (many > 1 && now === "pair" ? "" : opened), view];
       },
 
       /** Solve again with what a remedy has changed, where it was offered for a failed solve. */
@@ -340,7 +357,7 @@
   // A row is as good as the button in it, for whoever has a mouse.
   document.addEventListener("click", (event) => {
     const row = event.target.closest?.(".ds-cmp-row");
-    if (row && !event.target.closest("button")) row.querySelector(".ds-cmp-open").click();
+    if (row && !event.target.closest("button, .ds-cmp-tick")) row.querySelector(".ds-cmp-open").click();
   });
 
   document.addEventListener("dragstart", (event) => {

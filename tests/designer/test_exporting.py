@@ -107,3 +107,12 @@ def test_one_file_is_saved_as_it_is_and_several_as_an_archive(drawing, result):
 def test_what_is_lost_is_told():
     assert "The log." in str(exporting.done("x.xml", ["the log"]))
     assert "Not kept" not in str(exporting.done("x.xml", []))
+
+
+def test_a_picture_begins_with_the_moment_shown_and_a_legend_where_there_is_a_plan():
+    svg, html = writers.writer("svg"), writers.writer("html")
+
+    assert exporting.slide(svg, {"kind": "result"}, 12.34567) == {"time": 12.345, "legend": True}
+    assert exporting.slide(svg, {"kind": "topology"}, 12.0) == {}
+    assert exporting.slide(html, {"kind": "result"}, 12.0) == {}
+    assert "12.345" in str(exporting.chosen(svg, exporting.slide(svg, {"kind": "result"}, 12.345)))

@@ -11,7 +11,7 @@ import widgets
 from ccl.collective import all_gather
 from ccl.problem import Problem
 from ccl.text import duration, share
-from formulations import compare
+from formulations import compare, solve
 from formulations.analyses.comparison import Comparison, Method
 from gallery import open_cluster
 from widgets.charts.comparison import comparison_figure, crossover_words, log_ticks, marks
@@ -291,3 +291,25 @@ def test_without_any_plan_there_is_nothing_to_play(compared):
     none = Comparison(compared.problem, (Method("tree"),), SIZES, compared.bounds, rows)
 
     assert widgets.Comparison(none).players is None
+
+
+def test_results_of_two_clusters_go_in_step_each_on_its_own_drawing():
+    """Four at most, two at least; the names are those that were given."""
+    results = {
+        name: solve(Problem(open_cluster(cluster), all_gather(8, 1e6)), "ring")
+        for name, cluster in {"V100": "dgx-1v", "hypercube": "hypercube"}.items()
+    }
+    players = widgets.SchedulePlayers(results)
+
+    assert players.chosen == ["V100", "hypercube"]
+    assert [each["group"] for each in players.choices] == [
+        each.problem.topology.name for each in results.values()
+    ]
+    for film, (name, result) in zip(players.films, results.items(), strict=True):
+        assert (film["key"], film["scene"]["makespan"]) == (name, result.makespan)
+        assert film["drawing"]["topology"]["name"] == result.problem.topology.name
+    players.chosen = ["V100", "hypercube", "V100", "V100"]
+    assert len(players.films) == 4
+    for wrong in (["V100"], ["V100"] * 5):
+        with pytest.raises(traitlets.TraitError, match="2 to 4 are played in step"):
+            players.chosen = wrong

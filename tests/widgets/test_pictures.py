@@ -24,6 +24,7 @@ from interchange.formats.xml import Element, parse_xml
 from tests.interchange.formats.strategies import drawings, planned
 from widgets.pages.writers import write
 from widgets.print.cutting import Region, outline
+from widgets.print.legend import Entry, rows
 from widgets.print.playback import Moment, Playback, place, tokens
 from widgets.print.sheet import Box, Dot, Rect, Stroke, Words
 from widgets.print.stage import Stage, bend_around, curve_between
@@ -347,3 +348,27 @@ def test_shared_limits_are_not_drawn_and_it_says_so():
     count = len(content.topology.limits)
 
     assert f"{count} shared limit" in write(content, "svg", {}).lost[0]
+
+
+def test_a_picture_for_slides_has_title_clock_and_legend_of_chunks_and_links():
+    """Two origins, links of one kind, and the cut; in print it has them too."""
+    content = exchange()
+    for style in ("light", "paper"):
+        text, root = drawn(content, time="50", legend="true", style=style)
+        words = [each.content for each in root.everywhere(f"{SVG}text")]
+        for wanted in ("Chunks of", "a", "b", "Links", "bottleneck cut"):
+            assert wanted in words
+        assert any("GB/s" in each for each in words)
+        assert any(each.startswith("Epoch ") for each in words)
+        assert "Chunk origin" not in text
+    plain, _ = drawn(content, legend="true")
+    assert "Chunks of" not in plain
+    assert ">Links<" in plain
+    assert write(content, "pdf", {"time": "50", "legend": "true"}).content[:4] == b"%PDF"
+
+
+def test_a_legend_goes_on_in_further_rows_and_shows_some_of_many_chunks():
+    entry = Entry("a name of some length", "#123456")
+    found = rows([[entry] * 10, [entry]], 640.0)
+
+    assert [len(row) for row in found] == [3, 3, 3, 1, 1]

@@ -6,11 +6,13 @@ import json
 
 import pytest
 
-from ccl.collective import all_gather, all_to_all
+from ccl.collective import all_gather, all_reduce, all_to_all
 from ccl.plans import Flow, Rate, Schedule, Send
 from ccl.problem import Problem
 from ccl.simulate import simulate
 from ccl.timeline import Timeline, Transfer
+from formulations import solve
+from gallery import open_cluster
 from tests.ccl.clusters import (
     line,
     line_all_gather,
@@ -177,3 +179,16 @@ def test_a_scene_has_them_as_json():
     assert json.loads(json.dumps(made)) == made
     assert len(made["steps"]) == 6
     assert [phase["label"] for phase in made["phases"]] == ["reduce-scatter", "all-gather"]
+
+
+@pytest.mark.parametrize("chunks", [1, 2, 4])
+def test_halving_and_doubling_in_pieces_has_the_steps_of_the_algorithm(chunks):
+    """On a hypercube of 8 each piece takes 3 steps down and 3 up; pieces run into one another."""
+    problem = Problem(open_cluster("hypercube"), all_reduce(8, 8e6, chunks=chunks))
+    result = solve(problem, "halving-doubling")
+    found = marks(result.problem, result.timeline)
+
+    assert len(found["steps"]) == 6
+    assert starts(found) == sorted(set(starts(found)))
+    assert result.closed_form is not None
+    assert result.closed_form.steps == 6

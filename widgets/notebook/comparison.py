@@ -1,4 +1,4 @@
-"""A comparison in a notebook: its table, its plot, and two schedules that play in step."""
+"""A comparison in a notebook: its table, its plot, and schedules that play in step."""
 
 from __future__ import annotations
 
@@ -12,12 +12,21 @@ import plotly.graph_objects as go
 import traitlets
 
 from ccl.layout import layout
+from ccl.result import Result
 from formulations.analyses.comparison import Comparison as Compared
 from widgets import canvas_file
 from widgets.charts.comparison import comparison_figure, crossover_words
 from widgets.notebook.still import beside
 from widgets.pages.saving import html, save
-from widgets.view_model.scene import choices, drawing, films, first_pair, row_of
+from widgets.view_model.scene import (
+    MOST_PLAYERS,
+    choices,
+    drawing,
+    films,
+    first_pair,
+    result_choices,
+    result_films,
+)
 from widgets.words import table_html, table_text
 
 Positions = Mapping[str, tuple[float, float]]
@@ -25,18 +34,25 @@ Positions = Mapping[str, tuple[float, float]]
 
 
 class SchedulePlayers(anywidget.AnyWidget):
-    """Two schedules of a comparison side by side, on one time: the faster one ends and waits.
+    """Two to four schedules side by side, on one time: those that are faster end and wait.
 
-    Frames ask the kernel for nothing; choosing another schedule asks once.
+    Frames ask the kernel for nothing; choosing another schedule asks once. Results may be of
+    different sizes and on different clusters. ``players.view = "difference"`` shows in one player
+    what differs between the first two.
 
     Parameters
     ----------
     comparison
-        Where the schedules are from.
+        Where the schedules are from: a comparison, or results by what they are called.
     positions
-        Middle of each device by name; by default those of `ccl.layout`.
+        Middle of each device by name; by default those of `ccl.layout`. Of a comparison only.
     **traits
         Those that `widgets.view_model.scene.PAIR_PROPS` explains, such as ``height="500px"``.
+
+    Raises
+    ------
+    traitlets.TraitError
+        If fewer than two or more than four are chosen, or one that is not there.
     """
 
     _esm = canvas_file()
@@ -45,36 +61,51 @@ class SchedulePlayers(anywidget.AnyWidget):
     choices: traitlets.List[dict[str, str]] = traitlets.List([]).tag(sync=True)
     chosen: traitlets.List[str] = traitlets.List([]).tag(sync=True)
     films: traitlets.List[dict[str, Any]] = traitlets.List([]).tag(sync=True)
+    view = traitlets.Enum(["players", "difference"], "players").tag(sync=True)
     theme = traitlets.Enum(["auto", "light", "dark"], "auto").tag(sync=True)
     height = traitlets.Unicode("460px").tag(sync=True)
 
     def __init__(
-        self, comparison: Compared, positions: Positions | None = None, **traits: Any
+        self,
+        comparison: Compared | Mapping[str, Result],
+        positions: Positions | None = None,
+        **traits: Any,
     ) -> None:
-        self._comparison = comparison
-        topology = comparison.problem.topology
-        chosen = traits.pop("chosen", None) or first_pair(comparison)
+        self._source = comparison
+        if isinstance(comparison, Compared):
+            topology, there = comparison.problem.topology, choices(comparison)
+            first = first_pair(comparison)
+        else:
+            there = result_choices(comparison)
+            first = list(comparison)[:MOST_PLAYERS]
+            topology = next(iter(comparison.values())).problem.topology
         super().__init__(
             drawing=drawing(topology, positions or layout(topology)),
-            choices=choices(comparison),
-            chosen=chosen,
-            films=films(comparison, chosen),
+            choices=there,
+            chosen=traits.pop("chosen", None) or first,
             **traits,
         )
+        self._bring_films()
         self.observe(self._bring_films, "chosen")
 
     @traitlets.validate("chosen")
     def _known(self, proposal: Any) -> list[str]:
         keys: list[str] = list(proposal["value"])
-        strange = [each for each in keys if row_of(self._comparison, each) is None]
+        known = {each["key"] for each in self.choices}
+        strange = [each for each in keys if each not in known]
         if strange:
             raise traitlets.TraitError(
                 f"no schedule of the comparison has the key {strange[0]!r}; see `choices`"
             )
+        if not 2 <= len(keys) <= MOST_PLAYERS:
+            raise traitlets.TraitError(
+                f"{len(keys)} schedules are chosen; 2 to {MOST_PLAYERS} are played in step"
+            )
         return keys
 
-    def _bring_films(self, _change: Any) -> None:
-        self.films = films(self._comparison, self.chosen)
+    def _bring_films(self, _change: Any = None) -> None:
+        bring = films if isinstance(self._source, Compared) else result_films
+        self.films = bring(self._source, self.chosen)  # type: ignore[operator]  # of one kind
 
 
 class Comparison(ipywidgets.VBox):  # type: ignore[misc]  # it has no types

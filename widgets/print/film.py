@@ -5,7 +5,7 @@ A plan as moving pictures: what stands still is painted once, what moves for eve
 
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -15,6 +15,7 @@ from ccl.errors import FormatError
 from ccl.serialization.conditions import Document
 from interchange.formats.format import Written, one_file, replayed
 from widgets.print.cutting import Region, strongest
+from widgets.print.legend import entries, rows
 from widgets.print.painter import PER_INCH, Frames, Sheet, image, pdf, svg
 from widgets.print.playback import Moment, Playback
 from widgets.print.sheet import Picture, Words, unwritten
@@ -223,9 +224,13 @@ def _still(content: Document, options: StillOptions) -> tuple[Picture, tuple[str
         width=options.pixels,
         region=_region(content, stage, wanted=options.cut),
         filled=moment is not None,
-        captioned=moment is not None and options.style != "paper",
+        captioned=moment is not None and (options.style != "paper" or options.legend),
         font=options.letters,
     )
+    if options.legend:
+        playback = None if moment is None else moment.playback
+        parts = entries(stage, playback, view.look, cut=view.region is not None)
+        view = replace(view, legend=tuple(map(tuple, rows(parts, view.width))))
     return view.picture(moment), lost
 
 

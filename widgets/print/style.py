@@ -86,6 +86,11 @@ class StillOptions(SheetOptions):
         None, "Epoch", "Of a plan: the time as a number of epochs that are over.", min=0
     )
     cut: bool = option(True, *_CUT)
+    legend: bool = option(
+        False,
+        "Legend",
+        "Below the drawing, for slides: whose chunks have which colour, and the kinds of links.",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

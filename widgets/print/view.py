@@ -14,6 +14,8 @@ from functools import cached_property
 from ccl import text
 from ccl.topology import Device
 from widgets.print.cutting import Region
+from widgets.print.legend import ROW, Entry
+from widgets.print.legend import drawn as legend_shapes
 from widgets.print.playback import Moment, Playback, cells, tokens
 from widgets.print.sheet import (
     Area,
@@ -44,8 +46,10 @@ _CAPTION_NARROW = 430.0
 """Pixels of a picture that has no room for the legend."""
 
 
-def caption(moment: Moment, look: Look, *, frame: Rect, zoom: float) -> Iterator[Shape]:
-    """Draw the lines of a moment; sizes are in pixels of the picture."""
+def caption(
+    moment: Moment, look: Look, *, frame: Rect, zoom: float, ramp: bool = True
+) -> Iterator[Shape]:
+    """Draw the lines of a moment, a ramp of the origins' colours if wanted; sizes are in pixels."""
     pixel = 1 / zoom
     left, right = frame.x1 + 16 * pixel, frame.x2 - 16 * pixel
     title = shortened(moment.playback.title, 13 * pixel, frame.width - 32 * pixel)
@@ -62,7 +66,7 @@ def caption(moment: Moment, look: Look, *, frame: Rect, zoom: float) -> Iterator
     if done - left > 4 * pixel:
         yield Box(Rect(left, top, done, bottom), look.accent, 2 * pixel)
     room = frame.width * zoom - letters(told, 12)
-    if room > _CAPTION_NARROW:
+    if ramp and room > _CAPTION_NARROW:
         yield from _legend(moment.playback, look, left, base, pixel=pixel)
 
 
@@ -154,6 +158,8 @@ class View:
         Whether there is room for the time and the origins of chunks.
     font
         Size of names in pixels; None is as on the canvas.
+    legend
+        Rows of the legend below all.
     """
 
     stage: Stage
@@ -163,6 +169,7 @@ class View:
     filled: bool = False
     captioned: bool = False
     font: float | None = None
+    legend: tuple[tuple[Entry, ...], ...] = ()
 
     @cached_property
     def _content(self) -> Rect:
@@ -177,7 +184,12 @@ class View:
 
     @cached_property
     def _below(self) -> float:
-        return CAPTION if self.captioned else self._beside
+        return (CAPTION if self.captioned else self._beside) + self._listed
+
+    @property
+    def _listed(self) -> float:
+        """Pixels of the legend."""
+        return ROW * len(self.legend) + 6.0 if self.legend else 0.0
 
     @property
     def _beside(self) -> float:
@@ -204,6 +216,7 @@ class View:
         """What is in view, without the lines above and below and a narrow border."""
         aside = _CLOSE / 2
         top, bottom = (HEADING * 0.7, CAPTION * 0.7) if self.captioned else (aside, aside)
+        bottom += self._listed
         frame, pixel = self.frame, 1 / self.zoom
         return Rect(
             frame.x1 + aside * pixel,
@@ -233,7 +246,8 @@ class View:
 
     def picture(self, moment: Moment | None = None) -> Picture:
         """Return the picture, of a plan at a moment if one is given."""
-        shapes = [*self.still(), *(self.moving(moment) if moment else ()), *self.over()]
+        listed = legend_shapes(self.legend, self.look, self.frame, zoom=self.zoom)
+        shapes = [*self.still(), *(self.moving(moment) if moment else ()), *self.over(), *listed]
         topology = self.stage.topology
         about = f"{len(topology.ranks)} GPUs, {len(topology.links)} links, one way each"
         if moment is not None:
@@ -273,7 +287,9 @@ class View:
         yield from cells(self.stage, moment, self.look, zoom=self.zoom)
         yield from tokens(self.stage, moment, self.look, zoom=self.zoom)
         if self.captioned:
-            yield from caption(moment, self.look, frame=self.frame, zoom=self.zoom)
+            lifted = self.frame.y2 - self._listed / self.zoom
+            frame = Rect(self.frame.x1, self.frame.y1, self.frame.x2, lifted)
+            yield from caption(moment, self.look, frame=frame, zoom=self.zoom, ramp=not self.legend)
 
     def over(self) -> Iterator[Shape]:
         """Draw what nothing may hide."""

@@ -2,9 +2,9 @@
 
 Only the nouns of `ccl` are used; nothing here knows a browser.
 
-Two rows of a comparison for the two players that run in step.
+Rows of a comparison, or results, for the players that run in step.
 
-Only plain values travel: what can be chosen, which two are, and their scenes.
+Only plain values travel: what can be chosen, which are, and their scenes.
 
 What the canvas and its host tell one another, in one list for every host.
 
@@ -25,9 +25,10 @@ from ccl import text
 from ccl.bound import Bound, Cut
 from ccl.collective import Chunk
 from ccl.explain.narration import chunk_label, round_digits, templates, terms_label
+from ccl.layout import layout
 from ccl.plans import Forest, Schedule
 from ccl.problem import Problem
-from ccl.result import Plan
+from ccl.result import Plan, Result
 from ccl.serialization.quantity import format_size
 from ccl.serialization.topoloom import topology_to_json
 from ccl.simulate import simulate
@@ -387,18 +388,46 @@ def first_pair(comparison: Comparison, size: float | None = None) -> list[str]:
 
 
 def films(comparison: Comparison, chosen: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the two films of the rows that are chosen.
+    """Return the films of the rows that are chosen.
 
     A row without a plan has no scene, and one with too many transfers shows some of its chunks.
     """
-    return [{"key": key, "scene": _scene(row_of(comparison, key))} for key in chosen]
+    rows = [row_of(comparison, key) for key in chosen]
+    return [
+        {"key": key, "scene": row and row.result and _scene(row.result)}
+        for key, row in zip(chosen, rows, strict=True)
+    ]
 
 
-def _scene(row: Row | None) -> dict[str, Any] | None:
-    if row is None or row.result is None:
-        return None
-    result = row.result
+def _scene(result: Result) -> dict[str, Any]:
     return scene(result.problem, result.plan, result.timeline, most=MOST_MOVES)
+
+
+def result_choices(results: Mapping[str, Result]) -> list[dict[str, str]]:
+    """Return results, by what they are called, as `choices` has the rows of a comparison."""
+    return [
+        {
+            "key": name,
+            "label": name,
+            "group": result.problem.topology.name,
+            "fact": f"{format_size(result.problem.collective.size)} in "
+            f"{text.duration(result.makespan)}, gap {text.share(result.gap)}",
+        }
+        for name, result in results.items()
+    ]
+
+
+def result_films(results: Mapping[str, Result], chosen: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the films of the results that are chosen, each with the cluster that it runs on."""
+    found = [results[name] for name in chosen]
+    return [
+        {
+            "key": name,
+            "scene": _scene(result),
+            "drawing": drawing(result.problem.topology, layout(result.problem.topology)),
+        }
+        for name, result in zip(chosen, found, strict=True)
+    ]
 
 
 PROPS = {
@@ -448,9 +477,18 @@ PROPS = {
 PAIR_PROPS = {
     "drawing": "the cluster and where its devices lie, as for the canvas; only moves change it",
     "choices": "the schedules there are: {key, label, group, fact} each; groups have labels",
-    "chosen": "the keys of the two that are shown; set by the view, which asks for films with it",
-    "films": "the two that are played: {key, scene}; the same scene goes on where it is",
+    "chosen": (
+        "the keys of the two to four that are shown; set by the view, which asks for films with it"
+    ),
+    "films": (
+        "those that are played: {key, scene}, and {drawing} where it is another cluster; the same "
+        "scene goes on where it is"
+    ),
+    "view": "players, or difference: one player of what differs between the first two",
     "theme": "auto, light or dark; auto follows the page",
     "height": "of the whole view, as in CSS",
 }
-"""What two players in step and their host tell one another."""
+"""What players in step and their host tell one another."""
+
+MOST_PLAYERS = 4
+"""Players that go in step at most."""

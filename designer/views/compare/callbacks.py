@@ -4,6 +4,7 @@ A comparison as a file: everything as JSON, the table as CSV, a page, the plot f
 """
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, no_update
@@ -34,7 +35,7 @@ from formulations.analyses.comparison import Comparison, comparison_to_json
 from widgets.charts.comparison import Quantity, comparison_figure
 from widgets.pages.comparison import comparison_html
 from widgets.view_model.gap import course
-from widgets.view_model.scene import choices, films, first_pair, row_of
+from widgets.view_model.scene import MOST_PLAYERS, choices, films, first_pair, row_of
 
 COLUMN = 120.0
 """Width of the plot in mm."""
@@ -103,6 +104,7 @@ def register(app: Dash, comparisons: Comparisons) -> None:
     _rows(app, comparisons)
     _stale(app, comparisons)
     _open(app, comparisons)
+    _pick(app)
     _beside(app, comparisons)
     _export(app, comparisons)
 
@@ -194,6 +196,7 @@ def _watch(app: Dash, comparisons: Comparisons) -> None:
         Output(ids.COMPARE_STOP, "style"),
         Output(ids.COMPARE_TICK, "disabled"),
         Output(ids.COMPARE_BESIDE, "disabled"),
+        Output(ids.COMPARE_DIFFERENCE, "disabled"),
         Output(ids.COMPARE_EXPORT, "disabled"),
         Input(ids.COMPARE_JOB, "data"),
         Input(ids.COMPARE_SEEN, "data"),
@@ -234,12 +237,13 @@ def _rows(app: Dash, comparisons: Comparisons) -> None:
         Input(ids.COMPARE_SEEN, "data"),
         Input(ids.COMPARE_OPENED, "data"),
         State(ids.COMPARE_JOB, "data"),
+        State(ids.COMPARE_PICKED, "data"),
     )
-    def on_seen(_seen: Any, opened: str, job: Json | None) -> Any:
+    def on_seen(_seen: Any, opened: str, job: Json | None, picked: list[str] | None) -> Any:
         standing = _standing(comparisons, job)
         if standing is None:
             return page.empty()
-        return table(standing, opened=opened or "")
+        return table(standing, opened=opened or "", picked=picked or ())
 
     app.clientside_callback(
         ClientsideFunction("topoloom", "unfolded"),
@@ -349,6 +353,16 @@ def _open(app: Dash, comparisons: Comparisons) -> None:
     )
 
 
+def _pick(app: Dash) -> None:
+    app.clientside_callback(
+        ClientsideFunction("topoloom", "picked"),
+        Output(ids.COMPARE_PICKED, "data"),
+        Output({"compare-pick": ALL}, "disabled"),
+        Input({"compare-pick": ALL}, "checked"),
+        State(ids.COMPARE_PICKED, "data"),
+    )
+
+
 def _beside(app: Dash, comparisons: Comparisons) -> None:
     app.clientside_callback(
         ClientsideFunction("topoloom", "beside"),
@@ -356,8 +370,11 @@ def _beside(app: Dash, comparisons: Comparisons) -> None:
         Output(ids.COMPARE_BESIDE, "children"),
         Output(ids.COMPARE_BESIDE, "aria-pressed"),
         Output(ids.COMPARE_OPENED, "data", allow_duplicate=True),
+        Output(ids.COMPARE_PAIR, "view"),
         Input(ids.COMPARE_BESIDE, "n_clicks"),
+        Input(ids.COMPARE_DIFFERENCE, "n_clicks"),
         Input({"compare-beside": ALL}, "n_clicks"),
+        Input(ids.COMPARE_PICKED, "data"),
         State(ids.COMPARE_PANE, "data-show"),
         State(ids.COMPARE_OPENED, "data"),
     )
@@ -378,22 +395,30 @@ def _beside(app: Dash, comparisons: Comparisons) -> None:
         state={
             "job": State(ids.COMPARE_JOB, "data"),
             "opened": State(ids.COMPARE_OPENED, "data"),
+            "picked": State(ids.COMPARE_PICKED, "data"),
             "drawing": State(ids.CANVAS, "drawing"),
         },
     )
     def on_beside(
-        show: str, chosen: list[str], job: Any, opened: Any, drawing: Any, **_: Any
+        *,
+        show: str,
+        chosen: list[str],
+        job: Any,
+        opened: Any,
+        picked: list[str],
+        drawing: Any,
+        **_: Any,
     ) -> Json:
         standing = _standing(comparisons, job)
         if show != "pair" or standing is None:
             return {"pair_films": []}
         comparison = standing.comparison
-        known = [row_of(comparison, key) for key in chosen]
-        both = len(known) == 2 and all(known)
-        if both and ctx.triggered_id == ids.COMPARE_SEEN:  # more to choose from, nothing to load
+        there = _played(comparison, chosen)
+        if there and ctx.triggered_id == ids.COMPARE_SEEN:  # more to choose from, nothing to load
             return {"pair_choices": choices(comparison)}
-        if not both or ctx.triggered_id == ids.COMPARE_PANE:
-            chosen = _first(standing, opened, chosen if both else [])
+        if not there or ctx.triggered_id == ids.COMPARE_PANE:
+            ticked = picked if _played(comparison, picked) else []
+            chosen = _first(standing, opened, ticked or (chosen if there else []))
         topology = topology_to_json(comparison.problem.topology)
         drawn = {"topology": topology, "positions": drawing["positions"]}
         return {
@@ -404,8 +429,13 @@ def _beside(app: Dash, comparisons: Comparisons) -> None:
         }
 
 
+def _played(comparison: Comparison, keys: Sequence[str]) -> bool:
+    """Return whether all of these are there, and as many as can go in step."""
+    return 2 <= len(keys) <= MOST_PLAYERS and all(row_of(comparison, key) for key in keys)
+
+
 def _first(standing: Standing, opened: str, before: list[str]) -> list[str]:
-    """Return the two to begin with: the row whose details are shown, and another of its size."""
+    """Return those to begin with: the row whose details are shown, and another of its size."""
     comparison = standing.comparison
     row = row_of(comparison, opened)
     if row is None:

@@ -42,6 +42,7 @@ def stores() -> list[Any]:
         dcc.Store(id=ids.COMPARE_JOB, storage_type="session"),
         dcc.Store(id=ids.COMPARE_SEEN),
         dcc.Store(id=ids.COMPARE_OPENED, data=""),
+        dcc.Store(id=ids.COMPARE_PICKED, data=[]),
         dcc.Store(id=ids.COMPARE_BEAT),
         dcc.Store(id=ids.COMPARE_BUSY, data=False),
         dcc.Interval(id=ids.COMPARE_TICK, interval=300, disabled=True),
@@ -177,7 +178,13 @@ def _found() -> html.Div:
         ui.div(
             "ds-cmp-pair",
             SchedulePair(
-                id=ids.COMPARE_PAIR, choices=[], chosen=[], films=[], theme="auto", height="100%"
+                id=ids.COMPARE_PAIR,
+                choices=[],
+                chosen=[],
+                films=[],
+                view="players",
+                theme="auto",
+                height="100%",
             ),
         ),
         id=ids.COMPARE_FOUND,
@@ -211,7 +218,15 @@ def _actions() -> html.Div:
         variant="light",
         disabled=True,
     )
-    return ui.div("ds-row", beside, _exports())
+    difference = ui.button(
+        "Difference", ids.COMPARE_DIFFERENCE, size="compact-sm", variant="light", disabled=True
+    )
+    return ui.div(
+        "ds-row",
+        html.Div(beside, title="Tick two to four plans of the table to watch them in step"),
+        html.Div(difference, title="What differs between the two plans that are ticked first"),
+        _exports(),
+    )
 
 
 def _exports() -> dmc.Menu:

@@ -3,7 +3,7 @@
 What a row of a comparison has to say for itself: the formula beside the replay, how it ended.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dash_mantine_components as dmc
@@ -18,7 +18,7 @@ from designer.views.compare.running import Standing
 from formulations import available
 from formulations.analyses.comparison import Comparison, Method, Row
 from widgets.charts.comparison import SYMBOLS, Mark, marks
-from widgets.view_model.scene import key_of
+from widgets.view_model.scene import MOST_PLAYERS, key_of
 from widgets.words import BOUND_LABELS, HEADS, Line, line_of
 
 
@@ -148,7 +148,7 @@ Marks = Mapping[str, tuple[Mark, Mark]]
 """How each method is drawn in light and in dark."""
 
 
-def table(standing: Standing, *, opened: str) -> html.Table:
+def table(standing: Standing, *, opened: str, picked: Sequence[str] = ()) -> html.Table:
     """Return the table.
 
     Parameters
@@ -157,6 +157,8 @@ def table(standing: Standing, *, opened: str) -> html.Table:
         Where the comparison stands.
     opened
         Key of the row whose details are shown, or nothing.
+    picked
+        Keys of the rows that are ticked, to be watched in step.
     """
     comparison = standing.comparison
     light, dark = marks(comparison, "light"), marks(comparison, "dark")
@@ -166,7 +168,7 @@ def table(standing: Standing, *, opened: str) -> html.Table:
         body.append(_size(comparison, size))
         rows = comparison.at(size)
         for row in rows:
-            body += _row(comparison, row, look=both, opened=opened)
+            body += _row(comparison, row, look=both, opened=opened, picked=picked)
         there = {str(row.method) for row in rows}
         waiting = [each for each in comparison.methods if str(each) not in there]
         body += [_waiting(each, size, standing=standing, look=both) for each in waiting]
@@ -180,14 +182,19 @@ def _size(comparison: Comparison, size: float) -> html.Tr:
     return html.Tr(html.Th(words, colSpan=len(HEADS), scope="rowgroup"), className="ds-cmp-size")
 
 
-def _row(comparison: Comparison, row: Row, *, look: Marks, opened: str) -> list[html.Tr]:
+def _row(
+    comparison: Comparison, row: Row, *, look: Marks, opened: str, picked: Sequence[str]
+) -> list[html.Tr]:
     line, key = line_of(comparison, row), key_of(row)
     if row.result is None:
         why = html.Td(text.sentence(line.why_not), colSpan=len(HEADS) - 1, title=line.why_not)
         name = html.Th(_name(row.method, look), scope="row")
         return [html.Tr([name, why], className="ds-cmp-none")]
     shown = key == opened
-    head = html.Th([_more(key, line, shown=shown), _open(row, key, line, look=look)], scope="row")
+    tick = _tick(key, row, picked)
+    head = html.Th(
+        [_more(key, line, shown=shown), tick, _open(row, key, line, look=look)], scope="row"
+    )
     share = bar(comparison, row)
     cells = [_cell(number, words, row, share=share) for number, words in enumerate(line.cells)]
     found = [
@@ -228,6 +235,18 @@ def _more(key: str, line: Line, *, shown: bool) -> html.Button:
         title="Formula and details",
         aria_expanded=shown,
         aria_label=f"Details of {line.method}",
+    )
+
+
+def _tick(key: str, row: Row, picked: Sequence[str]) -> dmc.Checkbox:
+    words = f"Watch {row.method} at {format_size(row.size)} in step"
+    return dmc.Checkbox(
+        id={"compare-pick": key},
+        checked=key in picked,
+        disabled=key not in picked and len(picked) >= MOST_PLAYERS,
+        size="xs",
+        className="ds-cmp-tick",
+        **ui.attributes(aria_label=words),
     )
 
 

@@ -4,6 +4,7 @@ The content that is written, the dialog of all formats, and the drawing as Pytho
 """
 
 import base64
+import math
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -223,13 +224,21 @@ def _entry(writer: Writer, why: str, *, on: bool) -> html.Button:
     )
 
 
-def chosen(writer: Writer | None) -> list[Any]:
-    """Return the options of a format, or what to do first."""
+def slide(writer: Writer, there: Json | None, time: float | None) -> Json:
+    """Return the settings of a picture of the moment shown, with its legend, if there is a plan."""
+    names = {each.name for each in option_fields(writer.options)}
+    if not {"time", "legend"} <= names or not there or there["kind"] != "result":
+        return {}
+    return {"time": math.floor(1000 * (time or 0.0)) / 1000, "legend": True}
+
+
+def chosen(writer: Writer | None, values: Json | None = None) -> list[Any]:
+    """Return the options of a format, some of which may be set, or what to do first."""
     if writer is None:
         return [html.P("Choose a format; its settings appear here.", className="ds-quiet")]
     return [
         html.H3(writer.title),
-        option_rows(writer.options, {}, of=writer.name, key="export-option"),
+        option_rows(writer.options, values or {}, of=writer.name, key="export-option"),
     ]
 
 
@@ -313,11 +322,16 @@ def _list(app: Dash) -> None:
             "done": Output(ids.EXPORT_DONE, "children"),
             "go_disabled": Output(ids.EXPORT_GO, "disabled"),
         },
-        inputs={"name": Input(ids.EXPORT_CHOSEN, "data")},
+        inputs={
+            "name": Input(ids.EXPORT_CHOSEN, "data"),
+            "there": Input(ids.EXPORT_ENOUGH, "data"),
+        },
+        state={"time": State(ids.CANVAS, "time")},
     )
-    def on_chosen(name: str | None) -> Json:
+    def on_chosen(name: str | None, there: Json | None, time: float | None) -> Json:
         writer = writers.writer(name) if name else None
-        return {"form": chosen(writer), "done": None, "go_disabled": writer is None}
+        values = slide(writer, there, time) if writer else {}
+        return {"form": chosen(writer, values), "done": None, "go_disabled": writer is None}
 
 
 def _write(app: Dash) -> None:

@@ -6,7 +6,7 @@
  * the contributions that are in.
  *
  * @typedef {import("./types.js").Scene} Scene
- * @typedef {{time: number, device: string, chunk: number, level: number}} Arrival
+ * @typedef {{time: number, device: string, chunk: number, level: number, adds?: boolean}} Arrival adds: to what was there
  */
 
 export class Buffers {
@@ -15,9 +15,13 @@ export class Buffers {
     this.chunks = scene.chunks.length;
     this.devices = scene.topology.devices.filter((d) => d.stores).map((d) => d.name);
     this.start = startLevels(scene, this.devices);
+    /** How many contribute to each chunk. */
+    this.givers = contributors(scene).map((each) => each.length);
+    /** Ranks whose contributions a transfer carries, by its index. @type {Map<number, number[]>} */
+    this.parts = new Map();
     const reduced = new Set(scene.chunks.flatMap((chunk, i) => (chunk.reduced ? [i] : [])));
     /** @type {Arrival[]} */
-    this.arrivals = [...copied(scene, reduced), ...added(scene, reduced)]
+    this.arrivals = [...copied(scene, reduced), ...added(scene, reduced, this.parts)]
       .filter((arrival) => this.start.has(arrival.device))
       .sort((a, b) => a.time - b.time);
     this.#rewind();
@@ -84,11 +88,13 @@ function copied(scene, reduced) {
 
 /**
  * Arrivals of chunks that are added up: who contributed travels along; of a send that names its terms
- * these do, else all that is at its source. @returns {Arrival[]}
+ * these do, else all that is at its source. @param {Map<number, number[]>} parts gets the ranks of what each carries
+ * @returns {Arrival[]}
  */
-function added(scene, reduced) {
+function added(scene, reduced, parts) {
   if (!reduced.size) return [];
   const ranks = scene.topology.devices.filter((d) => d.kind === "gpu").map((d) => d.name);
+  const rankOf = new Map(ranks.map((name, rank) => [name, rank]));
   const named = (scene.terms ?? []).map((each) => new Set(each.ranks.map((rank) => ranks[rank])));
   const givers = contributors(scene);
   const inside = new Map();
@@ -96,7 +102,7 @@ function added(scene, reduced) {
     for (const device of givers[chunk]) inside.set(`${chunk} ${device}`, new Set([device]));
   }
   const moves = scene.transfers
-    .map(([chunk, src, dst, start, end], i) => ({ chunk, src, dst, start, end, terms: named[scene.carried?.[i]] }))
+    .map(([chunk, src, dst, start, end], i) => ({ index: i, chunk, src, dst, start, end, terms: named[scene.carried?.[i]] }))
     .filter(({ chunk }) => reduced.has(chunk));
   const tolerance = scene.epoch_duration * 1e-6;
   const events = moves.flatMap((move, i) => [
@@ -107,16 +113,19 @@ function added(scene, reduced) {
   /** @type {Arrival[]} */
   const arrivals = [];
   for (const { time, i, leaves } of events.sort((a, b) => a.time - b.time)) {
-    const { chunk, src, dst: device, terms } = moves[i];
+    const { index, chunk, src, dst: device, terms } = moves[i];
     if (leaves) {
-      carried.set(i, terms ?? new Set(inside.get(`${chunk} ${src}`)));
+      const all = terms ?? new Set(inside.get(`${chunk} ${src}`));
+      carried.set(i, all);
+      parts.set(index, [...all].map((name) => rankOf.get(name) ?? 0).sort((a, b) => a - b));
       continue;
     }
     const key = `${chunk} ${device}`;
     const sum = inside.get(key) ?? new Set();
+    const before = sum.size;
     for (const giver of carried.get(i) ?? []) sum.add(giver);
     inside.set(key, sum);
-    arrivals.push({ time, device, chunk, level: sum.size / givers[chunk].length });
+    arrivals.push({ time, device, chunk, level: sum.size / givers[chunk].length, adds: before > 0 && sum.size > before });
   }
   return arrivals;
 }

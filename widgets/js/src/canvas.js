@@ -9,6 +9,7 @@ import { CutView } from "./cuts.js";
 import { h } from "./dom.js";
 import { Finding } from "./finding.js";
 import { Folding } from "./folding.js";
+import { Following } from "./following.js";
 import { Gestures } from "./gestures.js";
 import gesturesCss from "./gestures.css";
 import { follow, testHandle } from "./host.js";
@@ -44,6 +45,8 @@ export class Canvas {
     this.mode = "select";
     /** The link being drawn: where from, where to, the device aimed at. @type {any} */
     this.pull = null;
+    /** Whether a film is being made. */
+    this.filming = false;
     /** What the pointer is over. @type {any} */
     this.hovered = null;
     /** Whether links show their load, and of when: the epoch that is shown, or the whole run. */
@@ -51,6 +54,8 @@ export class Canvas {
     /** @type {"now" | "run"} */
     this.heatOf = "now";
     this.stale = false;
+    /** Of two plans: by how much links are busier in one of them, and the colours of that. @type {any} */
+    this.contrast = null;
     /** @type {import("./player.js").Playback | null} */
     this.playback = null;
     /** @type {string | null} */
@@ -108,6 +113,7 @@ export class Canvas {
     this.sketchView = new SketchView(this);
     this.inspector = new Inspector(this);
     this.presenter = new Presenter(this);
+    this.following = new Following(this);
     this.overlay = new Overlay(this);
     this.timeline = new Timeline(this);
     this.incumbents = new Incumbents(this, { load: (how) => this.#loadScene(how), report: () => this.transport.report() });
@@ -126,6 +132,7 @@ export class Canvas {
     this.menu.listen();
     this.renaming.listen();
     this.snapping.listen();
+    this.following.listen();
     this.keyboard = new Keyboard(this);
     root.__canvas = testHandle(this);
   }
@@ -340,7 +347,7 @@ export class Canvas {
 
   /** Labels move up where the box shows a buffer. */
   #markFilled() {
-    const on = this.playback !== null && !this.stale;
+    const on = this.playback !== null && !this.stale && this.buffers.devices.length > 0;
     this.stage.cy.batch(() => this.stage.cy.nodes(".gpu, .memory").toggleClass("filled", on));
   }
 

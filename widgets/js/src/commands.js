@@ -7,6 +7,7 @@
 
 import { align, freeSpot, hostRects, rectsOf } from "./arrange.js";
 import { clip, paste, repeatHost } from "./clones.js";
+import { saveFilm } from "./film.js";
 import { centre, hullRect, rectOf } from "./geometry.js";
 import * as edit from "./model.js";
 import { EditError, KINDS } from "./model.js";
@@ -242,6 +243,7 @@ const COMMANDS = {
   log: (canvas, { on }) => canvas.panels.showLog(on),
   inspect: (canvas, { on = !canvas.inspector.open }) => canvas.inspector.show(on),
   focus: (canvas, what) => canvas.inspector.look(what),
+  follow: (canvas, { on = !canvas.following.on, chunk }) => canvas.following.turn(on, chunk),
   present: (canvas, { on = !canvas.presenter.on }) => canvas.presenter.turn(on),
   hide_answer: (canvas, { on = !canvas.presenter.hiding }) => canvas.presenter.hide(on),
   laser: (canvas, { on = !canvas.presenter.laser.on }) => canvas.presenter.point(on),
@@ -249,6 +251,7 @@ const COMMANDS = {
   shortcuts: (canvas, { on }) => canvas.panels.showShortcuts(on),
   export_gif: saveGif,
   export_webm: saveWebm,
+  export_film: saveFilm,
 };
 
 /**

@@ -67,9 +67,13 @@ export const icons = {
   log: svg('<path d="M5 6h14M5 11h14M5 16h9"/>'),
   inspect: svg('<path d="M4 4v16h16"/><path d="M7.5 8h6M10 12h8M7.5 16h4"/>'),
   film: svg('<rect x="3.5" y="5" width="17" height="14" rx="2"/><path d="M8 5v14M16 5v14M3.5 12H8M16 12h4.5"/>'),
+  movie: svg('<rect x="3" y="7" width="12" height="10" rx="2"/><path d="M15 11l6-3.5v9L15 13"/>'),
   present: svg('<path d="M3 5h18M4.5 5v11h15V5M12 16v3M8.5 21l3.5-2 3.5 2"/><path d="M8 12l3-3 2 2 3-3"/>'),
   answer: svg('<path d="M3 12s3.4-6 9-6 9 6 9 6-3.4 6-9 6-9-6-9-6z"/><circle cx="12" cy="12" r="2.6"/><path d="M4 20L20 4"/>'),
   laser: svg('<circle cx="16" cy="8" r="2.4"/><path d="M13.6 10.4L4 20M16 2v1.6M22 8h-1.6M20.3 3.7l-1.2 1.2"/>'),
+  follow: svg('<circle cx="12" cy="12" r="3"/><path d="M12 3v4M12 17v4M3 12h4M17 12h4"/>'),
   unused: svg('<circle cx="5" cy="12" r="2.4"/><circle cx="19" cy="12" r="2.4"/><path d="M8 12h2M14 12h2"/>'),
+  add: svg('<path d="M12 5v14M5 12h14"/>'),
+  difference: svg('<circle cx="9" cy="12" r="6"/><circle cx="15" cy="12" r="6"/>'),
   close: svg('<path d="M6 6l12 12M18 6L6 18"/>'),
 };

@@ -17,7 +17,8 @@
  * @property {string | null} device the one pointed at
  * @property {boolean} ground whether that is the empty ground
  * @property {string[]} folded hosts that are folded
- * @property {{labels: boolean, grid: boolean}} shown what is drawn beside the drawing
+ * @property {{labels: boolean, grid: boolean, following?: boolean}} shown what is drawn beside the drawing; whether
+ *   the view follows a chunk, where there are any
  * @property {boolean} copied whether there is something to paste
  * @property {boolean} viewing whether the drawing is only looked at
  * @property {{past: boolean, future: boolean}} history whether there are steps
@@ -29,7 +30,7 @@ import { KINDS } from "./model.js";
 import { digits } from "./units.js";
 
 /** Commands that change nothing but the view, or only move devices. */
-const VIEWING = new Set(["align", "copy", "find", "fit", "fold", "grid", "labels", "select_all", "shortcuts", "zoom_selection"]);
+const VIEWING = new Set(["align", "copy", "find", "fit", "fold", "follow", "grid", "labels", "select_all", "shortcuts", "zoom_selection"]);
 const KEYS = { gpu: "G", switch: "S", memory: "M", nic: "N" };
 /** Link types of the drawing that a menu offers. */
 const MOST_TYPES = 8;
@@ -68,6 +69,7 @@ function ofGround({ drawing, place, copied, history, shown }) {
       ...only(hosts, { label: "Fold or open all hosts", keys: "O", command: "fold" }),
       ...only(some, { label: "Bandwidths on the links", keys: "B", command: "labels", checked: shown.labels }),
       { label: "Snap to a grid", keys: "#", command: "grid", checked: shown.grid },
+      ...only(shown.following !== undefined, { label: "Follow a chunk", keys: "W", command: "follow", checked: shown.following }),
       { label: "Keyboard", keys: "?", command: "shortcuts", args: { on: true } },
     ],
   ];

@@ -200,6 +200,9 @@ export function remove(drawing, { devices = [], links = [], hosts = [] }) {
 /** A link's two ends as one text. @param {string} src @param {string} dst */
 export const endsKey = (src, dst) => `${src}\u0001${dst}`;
 
+/** The ends of which it is the key. @param {string} key */
+export const keyEnds = (key) => key.split("\u0001");
+
 /** What is left of the limits when only `links` are. */
 function limitsOn(limits, links) {
   const there = new Set(links.map((l) => endsKey(l.src, l.dst)));

@@ -8,6 +8,7 @@ import { drawArrivals, drawCells } from "./buffers.js";
 import { h } from "./dom.js";
 import { centre, grown } from "./geometry.js";
 import { FONT, HOST_FONT, LARGE_HOST_FONT } from "./style.js";
+import { drawPulses } from "./sums.js";
 import { drawHeat, drawTokens } from "./tokens.js";
 
 /** Milliseconds between two pictures of the buffers while playing; the eye needs no more. */
@@ -72,6 +73,7 @@ export class Overlay {
       this.cellsNext = canvas.buffers?.next ?? 0;
     }
     this.#clear(this.layers.tokens, (ctx) => {
+      drawPulses(ctx, canvas);
       this.tokens = drawTokens(ctx, canvas);
       drawGesture(ctx, canvas);
     });

@@ -1,22 +1,31 @@
 /**
- * Two schedules side by side on one cluster and one time: the faster one ends and waits. Its host
- * is a model as anywidget defines it; frames ask it for nothing.
+ * Two to four schedules side by side on one time, or the difference of two: those that are faster end
+ * and wait. Its host is a model as anywidget defines it; frames ask it for nothing.
  *
  * @typedef {import("./types.js").Scene} Scene
  * @typedef {import("./types.js").Drawing} Drawing
  * @typedef {{key: string, label: string, group: string, fact: string}} Choice
- * @typedef {{key: string, scene: Scene | null}} Film
+ * @typedef {{key: string, scene: Scene | null, drawing?: Drawing}} Film drawing: of another cluster than the host's
  */
 
 import { Canvas } from "./canvas.js";
-import { h } from "./dom.js";
+import { DifferenceView } from "./difference.js";
+import { h, iconButton } from "./dom.js";
 import { PlainModel } from "./host.js";
+import { signature } from "./model.js";
 import css from "./pair.css";
 import { Hand, Lead, PairTime } from "./pair_time.js";
 import base from "./style.css";
 import { THEMES, pageTheme } from "./style.js";
 
-/** Whether a host wants two films. @param {any} model */
+/** How many players there are at least and at most. */
+const LEAST = 2;
+const MOST = 4;
+
+/** Names of the colours of the players. */
+const TONES = ["accent", "memory", "relay", "switch"];
+
+/** Whether a host wants players in step. @param {any} model */
 export const wantsPair = (model) => Boolean(model.get("films"));
 
 /** A canvas on which a device that is moved moves in both. */
@@ -38,13 +47,13 @@ class Screen extends Canvas {
   }
 }
 
-/** One of the two: what is chosen, and the screen it plays on. */
+/** One of the players: what is chosen, and the screen it plays on. */
 class Side {
-  /** @param {Pair} pair @param {number} at 0 or 1 */
+  /** @param {Pair} pair @param {number} at its place */
   constructor(pair, at) {
     this.pair = pair;
     this.at = at;
-    this.letter = "AB"[at];
+    this.letter = "ABCD"[at];
     /** @type {Film | null} */
     this.film = null;
     /** @type {Screen | null} */
@@ -57,9 +66,10 @@ class Side {
     this.stage = h("div", { class: "tlp-film" });
     this.nothing = h("p", { class: "tlp-nothing" });
     const letter = h("i", { "aria-hidden": "true" }, this.letter);
+    const close = iconButton("close", `Close player ${this.letter}`, () => pair.close(this.at), { class: "tlp-close" });
     this.element = h(
       "section", { class: `tlp-side tlp-${this.letter.toLowerCase()}`, "aria-label": `Schedule ${this.letter}` },
-      h("header", {}, letter, this.select, this.fact, this.done), this.stage, this.nothing,
+      h("header", {}, letter, this.select, this.fact, this.done, close), this.stage, this.nothing,
     );
   }
 
@@ -68,7 +78,17 @@ class Side {
   }
 
   get color() {
-    return this.pair.colors[this.at === 0 ? "accent" : "memory"];
+    return this.pair.colors[TONES[this.at]];
+  }
+
+  /** What is drawn: a cluster of its own, or the host's. @returns {Drawing} */
+  get drawing() {
+    return this.film?.drawing ?? this.pair.model.get("drawing");
+  }
+
+  /** Those that have equal ones are moved and looked at together. */
+  get cluster() {
+    return this.film?.drawing ? signature(this.film.drawing.topology) : "";
   }
 
   /** The choices changed, or which of them is chosen. */
@@ -89,23 +109,24 @@ class Side {
     if (film === this.film || (film && this.film && film.scene === this.film.scene)) return;
     this.film = film;
     const scene = film?.scene ?? null;
-    if (this.screen) this.screen.model.receive("scene", scene);
-    else if (scene) this.#open(scene);
+    if (this.screen) {
+      this.screen.model.receive("drawing", this.drawing);
+      this.screen.model.receive("scene", scene);
+    } else if (scene) this.#open(scene);
     this.nothing.textContent = film && !scene?.transfers ? "This schedule has too many transfers to be played." : "";
   }
 
   #open(scene) {
     const { pair } = this;
-    const state = {
-      drawing: pair.model.get("drawing"), scene, cuts: [], toolbar: false, timeline: false, locked: true,
-      theme: pair.model.get("theme") ?? "auto", height: "100%", time: 0,
-    };
-    this.screen = new Screen(this.stage, new PlainModel(state));
+    this.screen = pair.open(this.stage, `Schedule ${this.letter}`, { drawing: this.drawing, scene });
     this.screen.onMoved = (drawing) => pair.moved(this, drawing);
-    this.screen.onTheme = (theme) => pair.themed(theme);
-    this.screen.dom.root.setAttribute("aria-label", `Schedule ${this.letter}`);
     this.screen.stage.cy.on("viewport", () => pair.looked(this));
     pair.themed(this.screen.theme);
+  }
+
+  destroy() {
+    this.screen?.destroy();
+    this.element.remove();
   }
 
   /** Say when it is over. */
@@ -124,18 +145,23 @@ export class Pair {
     this.alive = true;
     this.colors = THEMES[this.wanted];
     this.lead = new Lead(() => this.wake());
-    this.sides = [new Side(this, 0), new Side(this, 1)];
+    /** @type {Side[]} */
+    this.sides = [];
+    this.difference = new DifferenceView(this);
     this.time = new PairTime(this);
+    this.grid = h("div", { class: "tlp-sides" }, this.difference.element);
     this.root = h(
-      "div", { class: "tl tlp", role: "group", "aria-label": "Two schedules in step", "data-lm-suppress-shortcuts": "true" },
-      h("style", {}, base + css), h("div", { class: "tlp-sides" }, ...this.sides.map((each) => each.element)), this.time.element,
+      "div", { class: "tl tlp", role: "group", "data-lm-suppress-shortcuts": "true" },
+      h("style", {}, base + css), this.grid, this.time.element,
     );
+    this.root.addEventListener("keydown", (event) => this.#onKey(event));
     this.root.style.height = model.get("height") || "100%";
     this.root.__pair = this;
     el.append(this.root);
     this.themed(this.wanted);
     this.listeners = {
       films: () => this.load(),
+      view: () => this.load(),
       choices: () => this.relabel(),
       chosen: () => this.relabel(),
       drawing: () => this.redrawn(),
@@ -145,7 +171,6 @@ export class Pair {
     for (const [name, listener] of Object.entries(this.listeners)) model.on(`change:${name}`, listener);
     this.resized = new ResizeObserver(() => this.wake());
     this.resized.observe(this.root);
-    this.relabel();
     this.load();
     this.last = performance.now();
     requestAnimationFrame((now) => this.#frame(now));
@@ -155,7 +180,8 @@ export class Pair {
     this.alive = false;
     this.resized.disconnect();
     for (const [name, listener] of Object.entries(this.listeners)) this.model.off(`change:${name}`, listener);
-    this.#each((screen) => screen.destroy());
+    for (const side of this.sides) side.destroy();
+    this.difference.destroy();
     this.root.remove();
   }
 
@@ -166,17 +192,60 @@ export class Pair {
   }
 
   #each(act) {
-    for (const { screen } of this.sides) if (screen) act(screen);
+    for (const { screen } of [...this.sides, this.difference]) if (screen) act(screen);
   }
 
-  /** The host has other films. */
+  /**
+   * A screen that plays a scene and has no controls of its own.
+   * @param {HTMLElement} stage @param {string} label @param {{drawing: Drawing, scene: Scene}} what
+   */
+  open(stage, label, what) {
+    const state = {
+      ...what, cuts: [], toolbar: false, timeline: false, locked: true, theme: this.model.get("theme") ?? "auto",
+      height: "100%", time: 0,
+    };
+    const screen = new Screen(stage, new PlainModel(state));
+    screen.onTheme = (theme) => this.themed(theme);
+    screen.dom.root.setAttribute("aria-label", label);
+    return screen;
+  }
+
+  /** As many players as films, or as are chosen where there are no films yet. */
+  #arrange() {
+    const wanted = (this.model.get("films") ?? []).length || (this.model.get("chosen") ?? []).length;
+    const count = Math.max(LEAST, Math.min(MOST, wanted));
+    while (this.sides.length > count) this.sides.pop()?.destroy();
+    while (this.sides.length < count) {
+      const side = new Side(this, this.sides.length);
+      this.sides.push(side);
+      this.difference.element.before(side.element);
+    }
+    this.grid.dataset.count = String(count);
+    this.root.dataset.view = this.shown;
+    this.root.setAttribute("aria-label", `${["Two", "Three", "Four"][count - LEAST]} schedules in step`);
+    this.relabel();
+  }
+
+  /** @returns {"players" | "difference"} */
+  get shown() {
+    return this.model.get("view") === "difference" ? "difference" : "players";
+  }
+
+  /** Those that the time is about. */
+  get timed() {
+    return this.shown === "difference" ? this.sides.slice(0, 2) : this.sides;
+  }
+
+  /** The host has other films, or shows them in another view. */
   load() {
+    this.#arrange();
     const films = this.model.get("films") ?? [];
     const begins = !this.sides.some((side) => side.film);
     this.sides.forEach((side, i) => side.show(films[i] ?? null));
-    this.lead.load(this.sides.flatMap(({ playback }) => playback ?? []));
+    this.lead.load(this.timed.flatMap(({ playback }) => playback ?? []));
     for (const { screen, playback } of this.sides) if (screen) screen.clock = new Hand(this.lead, playback);
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    this.difference.show();
     if (begins && this.sides.every(({ playback }) => playback) && !still) this.lead.toggle(true);
     this.root.toggleAttribute("data-busy", false);
     this.wake();
@@ -184,36 +253,70 @@ export class Pair {
 
   relabel() {
     for (const side of this.sides) side.relabel();
+    this.time.relabel();
   }
 
-  /** @param {number} at which side @param {string} key of the choice */
-  choose(at, key) {
-    const chosen = [...(this.model.get("chosen") ?? [])];
-    chosen[at] = key;
+  #choose(chosen) {
     this.root.toggleAttribute("data-busy", true);
     this.model.set("chosen", chosen);
     this.model.save_changes();
     this.relabel();
   }
 
+  /** @param {number} at which side @param {string} key of the choice */
+  choose(at, key) {
+    const chosen = [...(this.model.get("chosen") ?? [])];
+    chosen[at] = key;
+    this.#choose(chosen);
+  }
+
+  /** One player more, of the first choice that is not shown yet. */
+  add() {
+    const chosen = this.model.get("chosen") ?? [];
+    const choices = this.model.get("choices") ?? [];
+    const next = choices.find(({ key }) => !chosen.includes(key)) ?? choices[0];
+    if (next && this.sides.length < MOST) this.#choose([...chosen, next.key]);
+  }
+
+  /** @param {number} at which player is closed; there are always two */
+  close(at) {
+    if (this.sides.length > LEAST) this.#choose((this.model.get("chosen") ?? []).filter((_, i) => i !== at));
+  }
+
+  /** Show the players, or what differs between the first two of them. */
+  compare(on = this.shown !== "difference") {
+    this.model.set("view", on ? "difference" : "players");
+    this.model.save_changes();
+  }
+
+  #onKey(event) {
+    const plain = !event.ctrlKey && !event.metaKey && !event.altKey && !event.target.closest("select, input");
+    if (event.key.toLowerCase() !== "d" || !plain) return;
+    event.preventDefault();
+    this.compare();
+  }
+
   /** The host draws another cluster. */
   redrawn() {
-    this.#each((screen) => screen.model.receive("drawing", this.model.get("drawing")));
+    for (const side of [...this.sides, this.difference]) side.screen?.model.receive("drawing", side.drawing);
+  }
+
+  /** The other players of the cluster of one. @param {Side} from */
+  #alike(from) {
+    return this.sides.filter((side) => side !== from && side.cluster === from.cluster);
   }
 
   /** Devices were moved on one side. @param {Side} from @param {Drawing} drawing */
   moved(from, drawing) {
-    for (const side of this.sides) if (side !== from) side.screen?.model.receive("drawing", drawing);
+    for (const { screen } of this.#alike(from)) screen?.model.receive("drawing", drawing);
   }
 
-  /** One side was panned or zoomed: the other one follows. @param {Side} from */
+  /** One side was panned or zoomed: the others of its cluster follow. @param {Side} from */
   looked(from) {
     if (this.following) return;
     this.following = true;
     const { cy } = from.screen.stage;
-    for (const side of this.sides) {
-      if (side !== from) side.screen?.stage.cy.viewport({ zoom: cy.zoom(), pan: { ...cy.pan() } });
-    }
+    for (const { screen } of this.#alike(from)) screen?.stage.cy.viewport({ zoom: cy.zoom(), pan: { ...cy.pan() } });
     this.following = false;
   }
 
@@ -222,6 +325,7 @@ export class Pair {
     this.colors = THEMES[theme];
     this.root.dataset.theme = theme;
     for (const [name, value] of Object.entries(this.colors)) this.root.style.setProperty(`--tl-${name}`, value);
+    this.difference?.recolour();
     this.wake();
   }
 

@@ -1,11 +1,11 @@
 /**
- * Common time of two films in µs: the faster one ends earlier and waits. Below the films a strip shows
+ * Common time of several films in µs: those that are faster end earlier and wait. Below the films a strip shows
  * it, with one transport and a row of bars for each.
  *
  * @typedef {import("./player.js").Playback} Playback
  */
 
-import { h, wiped } from "./dom.js";
+import { h, iconButton, wiped } from "./dom.js";
 import { LONGEST } from "./player.js";
 import { FONT } from "./style.js";
 import { TransportBar, drawBars, timeStrip } from "./timeline.js";
@@ -171,7 +171,21 @@ export class PairTime {
       toggle: () => lead.toggle(),
       speed: (value) => (lead.speed = value),
     }, "Play both (Space)");
-    this.element = h("div", { class: "tl-time tlp-time" }, this.bar.element, this.strip, this.readout);
+    this.adds = iconButton("add", "One player more", () => pair.add());
+    this.compares = iconButton("difference", "Difference of A and B (D)", () => pair.compare());
+    const views = h("div", { class: "tl-transport" }, this.adds, this.compares);
+    this.element = h("div", { class: "tl-time tlp-time" }, this.bar.element, this.strip, this.readout, views);
+  }
+
+  /** There are other players, or they are shown in another way. */
+  relabel() {
+    const { pair } = this;
+    const all = pair.timed.length > 2 ? "all" : "both";
+    this.strip.setAttribute("aria-label", `Time of ${all}`);
+    const play = `Play ${all} (Space)`;
+    Object.assign(this.bar.play, { title: play, ariaLabel: play });
+    this.adds.disabled = pair.sides.length > 3 || pair.shown === "difference";
+    this.compares.setAttribute("aria-pressed", String(pair.shown === "difference"));
   }
 
   draw() {
@@ -181,14 +195,14 @@ export class PairTime {
     if (!strip.clientWidth || !lead.end) return;
     const ctx = wiped(strip);
     const wide = strip.clientWidth - LETTERS;
-    const tall = (strip.clientHeight - FEET) / 2;
-    const frames = pair.sides.map((_, i) => ({ wide, top: i * tall, base: (i + 1) * tall - 4 }));
-    pair.sides.forEach((side, i) => this.#row(ctx, side, frames[i]));
+    const tall = (strip.clientHeight - FEET) / pair.timed.length;
+    const frames = pair.timed.map((_, i) => ({ wide, top: i * tall, base: (i + 1) * tall - 4 }));
+    pair.timed.forEach((side, i) => this.#row(ctx, side, frames[i]));
     this.#feet(ctx, wide);
     ctx.fillStyle = colors.text;
     const x = Math.min(LETTERS + wide - 1, LETTERS + (lead.time / lead.end) * wide);
     ctx.fillRect(x - 1, 0, 2, strip.clientHeight - FEET);
-    pair.sides.forEach((side, i) => this.#label(ctx, side, frames[i]));
+    pair.timed.forEach((side, i) => this.#label(ctx, side, frames[i]));
     this.#read();
   }
 

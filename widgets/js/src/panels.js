@@ -114,7 +114,7 @@ export class Panels {
   #refreshLegend() {
     const { canvas } = this;
     const { playback, colors } = canvas;
-    this.legend.hidden = !playback || canvas.stale;
+    this.legend.hidden = !playback || canvas.stale || Boolean(playback.scene.tones);
     this.legend.classList.toggle("tl-heated", canvas.heat);
     if (!playback) return;
     const ranks = canvas.sceneRanks;
@@ -131,6 +131,7 @@ export class Panels {
     ];
     const many = playback.scene.every;
     if (many) parts.push(h("span", { class: "tl-gap" }, `${playback.scene.chunks.length.toLocaleString("en")} of ${many.toLocaleString("en")} chunks are shown`));
+    if (canvas.buffers.parts.size) parts.push(h("span", { class: "tl-gap" }, "A sum has the colours of its parts"));
     if (canvas.heat) {
       parts.push(...this.#heatLegend(ramp([colors.cold, colors.hot], canvas.heatOf === "run" ? "share of the whole run" : "share of the epoch")));
     }

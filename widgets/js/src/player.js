@@ -6,6 +6,7 @@
  * @typedef {import("./types.js").Cut} Cut
  *
  * @typedef {object} Flight a transfer, ready to be drawn
+ * @property {number} index of the transfer in the scene
  * @property {number} chunk
  * @property {string} src
  * @property {string} dst
@@ -34,10 +35,10 @@ export class Playback {
     this.phases = scene.phases ?? [];
     this.links = new Map(scene.topology.links.map((l) => [endsKey(l.src, l.dst), l]));
     /** @type {Flight[]} */
-    this.flights = scene.transfers.map(([chunk, src, dst, start, end, fraction = 1]) => {
+    this.flights = scene.transfers.map(([chunk, src, dst, start, end, fraction = 1], index) => {
       const key = endsKey(src, dst);
       const alpha = this.links.get(key)?.alpha ?? 0;
-      return { chunk, src, dst, key, start, sent: Math.max(start, end - alpha), end, fraction };
+      return { index, chunk, src, dst, key, start, sent: Math.max(start, end - alpha), end, fraction };
     });
     this.#bucket();
     this.origins = [...new Set(scene.chunks.map((chunk) => chunk.origin))].sort((a, b) => a - b);
@@ -171,7 +172,7 @@ export function filmOf(scene) {
   const originColors = origins.map((_, i) => originColor(i, origins.length));
   return {
     playback,
-    buffers: new Buffers(scene),
+    buffers: new Buffers(scene.tones ? { ...scene, topology: { ...scene.topology, devices: [] } } : scene),
     clock: new Clock(makespan, step, Math.max(1, epochs / LONGEST)),
     sceneSignature: signature(wholeTopology(scene.topology)),
     sceneRanks: scene.topology.devices.filter((d) => d.kind === "gpu").map((d) => d.name),

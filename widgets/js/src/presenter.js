@@ -25,13 +25,14 @@ const QUESTION = "What is the least time? Where is the cut?";
 const TOOLS = [
   ["answer", "Hide the bound and the answer (B)", "hide_answer"],
   ["laser", "Laser pointer (X)", "laser"],
+  ["follow", "Follow the chunk that is looked at (W)", "follow"],
   ["unused", "Leave out links that the plan never uses (U)", "only_used"],
   ["close", "Leave presenter mode (Esc)", "present"],
 ];
 
 /** What single keys do; all others do nothing, as the drawing is not edited. @type {Record<string, string>} */
 const KEYS = {
-  p: "present", Escape: "present", b: "hide_answer", x: "laser", u: "only_used",
+  p: "present", Escape: "present", b: "hide_answer", x: "laser", u: "only_used", w: "follow",
   " ": "toggle", f: "fit", h: "heat", "?": "shortcuts",
 };
 
@@ -193,10 +194,11 @@ export class Presenter {
     canvas.redrawAll();
   }
 
-  /** Another plan or another drawing: leave out the links that it never uses. */
+  /** Another plan or another drawing, or a chunk is followed: leave out the links that the plan never uses. */
   refresh() {
     const { canvas } = this;
     const { playback, stage, shown } = canvas;
+    this.buttons.follow.setAttribute("aria-pressed", String(canvas.following?.on ?? false));
     const some = this.on && this.onlyUsed && playback && !canvas.stale;
     stage.leaveOut(some ? new Set(unusedLines(shown, playback.flights).map(lineId)) : null);
   }

@@ -8,7 +8,7 @@ import { moment } from "./units.js";
 /** @typedef {import("./canvas.js").Canvas} Canvas */
 
 /** Puts what is on the stage into one bitmap. */
-class Composer {
+export class Composer {
   /** @param {Canvas} canvas @param {number} width pixels */
   constructor(canvas, width) {
     this.canvas = canvas;
@@ -20,7 +20,8 @@ class Composer {
     this.ctx = this.bitmap.getContext("2d", { willReadFrequently: true });
   }
 
-  draw() {
+  /** The layers and what the cuts are called. */
+  layers() {
     const { ctx, bitmap, canvas } = this;
     const { stage } = canvas.dom;
     ctx.setTransform(1, 0, 0, 1, 0, 0);
@@ -33,6 +34,11 @@ class Composer {
     }
     ctx.scale(this.scale, this.scale);
     for (const label of canvas.cutView.labels) if (!label.hidden) this.#pill(label);
+  }
+
+  draw() {
+    const { ctx, canvas } = this;
+    this.layers();
     ctx.fillStyle = canvas.colors.dim;
     ctx.font = `600 13px ${FONT}`;
     ctx.textAlign = "left";
@@ -59,7 +65,7 @@ class Composer {
 }
 
 /** @param {Canvas} canvas */
-function needScene(canvas) {
+export function needScene(canvas) {
   if (!canvas.playback || canvas.stale) throw new EditError("there is no schedule to film; solve first");
 }
 
@@ -125,7 +131,7 @@ export async function toWebm(canvas, { width = 1200, fps = 30 } = {}) {
 }
 
 /** Offer a file for saving. @param {Blob} blob @param {string} name */
-function save(blob, name) {
+export function save(blob, name) {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(blob);
   link.download = name;
@@ -133,7 +139,7 @@ function save(blob, name) {
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
-const fileName = (canvas, ending) =>
+export const fileName = (canvas, ending) =>
   `${canvas.drawing.topology.name.replace(/[^\w.-]+/g, "-") || "cluster"}.${ending}`;
 
 /** @param {Canvas} canvas @param {object} [options] */

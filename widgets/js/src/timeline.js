@@ -89,6 +89,7 @@ export class Timeline {
         "div", { class: "tl-transport" },
         this.heatButton, this.logButton, this.inspectButton,
         button("present", "Present (P)", "present"), button("film", "Save as GIF", "export_gif"),
+        button("movie", "Save as film, 1920 × 1080 at 60 frames a second", "export_film"),
       ),
     );
   }

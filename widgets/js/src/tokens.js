@@ -2,6 +2,7 @@
 
 import { pointOn } from "./geometry.js";
 import { between } from "./style.js";
+import { drawSums } from "./sums.js";
 
 /** Dots above which outlines and tails cannot be seen but would cost half of the time. */
 const MANY_TOKENS = 800;
@@ -20,9 +21,12 @@ const FAINT = 0.14;
  */
 export function drawTokens(ctx, canvas) {
   const { match } = canvas.inspector.path;
+  const { parts } = canvas.buffers ?? { parts: new Map() };
   const buckets = new Map();
   const faint = new Map();
+  const sums = [];
   const count = placed(canvas, (flight, token) => {
+    if ((parts.get(flight.index)?.length ?? 0) > 1 && !(match && !match(flight))) sums.push({ flight, token });
     const into = match && !match(flight) ? faint : buckets;
     const color = canvas.chunkColors[flight.chunk];
     const bucket = into.get(color);
@@ -33,7 +37,15 @@ export function drawTokens(ctx, canvas) {
   const ring = canvas.colors.bg;
   for (const [color, tokens] of faint) paintTokens(ctx, tokens, { color, few: false, ring, opacity: FAINT });
   for (const [color, tokens] of buckets) paintTokens(ctx, tokens, { color, few, ring, opacity: 1 });
+  if (few) drawSums(ctx, canvas, sums);
   return count;
+}
+
+/** Where the parts of a chunk are that are on their way. @param {import("./canvas.js").Canvas} canvas @param {number} chunk */
+export function placesOf(canvas, chunk) {
+  const found = [];
+  placed(canvas, (flight, { at }) => flight.chunk === chunk && found.push(at));
+  return found;
 }
 
 /**
@@ -134,21 +146,27 @@ function paintTokens(ctx, tokens, { color, few, ring, opacity }) {
 }
 
 /**
- * Colour each direction of each link by how busy it is in the epoch shown, or in the whole run.
+ * Colour each direction of each link by how busy it is in the epoch shown, or in the whole run; of two
+ * plans by which of them it is busier in.
  * @param {CanvasRenderingContext2D} ctx in drawing units
  * @param {import("./canvas.js").Canvas} canvas
  */
 export function drawHeat(ctx, canvas) {
   const { playback, clock, stage, colors } = canvas;
   if (!canvas.heat || !playback || canvas.stale) return;
-  const load = canvas.heatOf === "run" ? playback.loadOfRun : playback.load(playback.epochAt(clock.time));
+  const { contrast } = canvas;
+  const ofRun = canvas.heatOf === "run" ? playback.loadOfRun : playback.load(playback.epochAt(clock.time));
+  const load = contrast?.loads ?? ofRun;
   ctx.lineCap = "round";
   for (const { line, forth, share } of shares(canvas.shown.lanes, load)) {
     const curve = stage.curve(line);
-    if (!curve || share <= 0) continue;
+    const far = Math.abs(share);
+    if (!curve || far <= 0) continue;
     const side = (forth ? 1 : -1) * Math.max(1.6, curve.width / 4 + 0.8);
-    ctx.strokeStyle = between(colors.cold, colors.hot, share);
-    ctx.lineWidth = Math.max(2, curve.width / 2) + share;
+    ctx.strokeStyle = contrast
+      ? between(contrast.same, share > 0 ? contrast.more : contrast.less, far)
+      : between(colors.cold, colors.hot, share);
+    ctx.lineWidth = Math.max(2, curve.width / 2) + far;
     ctx.beginPath();
     const pieces = curve.c ? 12 : 1;
     for (let i = 0; i <= pieces; i++) {

@@ -126,6 +126,7 @@ export class Frames {
       if (!clock.playing || now - transport.reportedAt > REPORT_EVERY) transport.report();
       canvas.wake();
     }
+    canvas.following.frame(seconds);
     if (canvas.dirty) canvas.redraw(now);
   }
 }

@@ -71,6 +71,7 @@
  * @property {{ranks: number[], label: string}[]} [terms] sets of ranks whose contributions to a sum are sent
  * @property {number[]} [carried] which of these each transfer carries, or -1; none where no send names them
  * @property {Details | null} [details] why each transfer started when it did
+ * @property {string[]} [tones] colours of the theme of its chunks, which then are no data that a buffer holds
  * @property {{series: string, number: number}} [take] which solve it is of, and its which schedule
  *
  * @typedef {object} Details parallel to the transfers, as `ccl.timeline` finds them

@@ -1,0 +1,43 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { contrast, whyNot } from "../src/difference.js";
+import { endsKey } from "../src/model.js";
+
+const device = (name) => ({ name, kind: "gpu", host: null, stores: true, copies: true, reduces: true, buffer_bytes: null });
+const link = (src, dst) => ({ src, dst, bandwidth: 50, alpha: 0, medium: "NVLink", count: 1 });
+const topology = (name = "row") => ({
+  name, devices: ["a", "b", "c"].map(device), links: [link("a", "b"), link("b", "c"), link("a", "c")], limits: [],
+});
+const scene = (transfers, { size = 8, chunks = 2, name = "row" } = {}) => ({
+  topology: topology(name), chunks: Array.from({ length: chunks }, (_, i) => ({ origin: Math.floor((2 * i) / chunks), label: `${i}`, size })),
+  holds: {}, transfers, makespan: Math.max(...transfers.map((each) => each[4])), epoch_duration: 10, epochs: 2, sentences: [], title: "",
+});
+
+/** Chunk 0 goes over b to c in A and straight to b and c in B; chunk 1 goes from a to b in both. */
+const A = scene([[0, "a", "b", 0, 10, 1], [0, "b", "c", 10, 20, 1], [1, "a", "b", 10, 20, 1]]);
+const B = scene([[0, "a", "b", 0, 10, 1], [0, "a", "c", 0, 10, 1], [1, "a", "b", 10, 20, 1]]);
+
+test("a send is in both, or only in the plan that has it, and the links differ by its time", () => {
+  const { scene: shown, counts, busy } = contrast(A, B);
+  assert.deepEqual(counts, [1, 1, 2]);
+  assert.deepEqual(shown.transfers.map(([kind, src, dst]) => [kind, src, dst]), [
+    [2, "a", "b"], [1, "a", "c"], [0, "b", "c"], [2, "a", "b"],
+  ]);
+  assert.deepEqual(busy.get(endsKey("b", "c")), [10, 0]);
+  assert.deepEqual(busy.get(endsKey("a", "c")), [0, 10]);
+  assert.deepEqual(busy.get(endsKey("a", "b")), [20, 20]);
+});
+
+test("plans that cut the data otherwise are compared by where it comes from", () => {
+  const fine = scene([[0, "a", "b", 0, 5, 1], [1, "a", "b", 5, 10, 1], [2, "a", "b", 10, 20, 1]], { size: 4, chunks: 4 });
+  const { counts } = contrast(scene([[0, "a", "b", 0, 10, 1], [1, "a", "b", 10, 20, 1]]), fine);
+  assert.deepEqual(counts, [1, 0, 1]);
+});
+
+test("two clusters have no difference, and the reason names both", () => {
+  assert.equal(whyNot(A, B), "");
+  assert.match(whyNot(A, null), /two schedules/);
+  const other = { ...B, topology: { ...topology("column"), links: [link("a", "b")] } };
+  assert.match(whyNot(A, other), /A is on row, B on column/);
+});

@@ -1,0 +1,137 @@
+"""Legend of a picture for slides: whose chunks have which colour, and the kinds of links.
+
+Sizes are in pixels of the picture, until `entries` are laid out in rows of its width and drawn.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ccl import text
+from ccl.topology import Link
+from widgets.print.playback import Playback
+from widgets.print.sheet import Box, Rect, Shape, Stroke, Words, shortened
+from widgets.print.sheet import width as letters
+from widgets.print.stage import Stage
+from widgets.print.style import Look
+
+ROW = 22.0
+"""Pixels from one row to the next."""
+SIZE = 12.0
+"""Pixels of its letters."""
+
+_SWATCH, _LINE, _GAP, _APART = 10.0, 26.0, 7.0, 22.0
+_SIDE = 16.0
+_MOST_CHUNKS = 16
+_MOST_KINDS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A word of the legend and what stands before it.
+
+    Parameters
+    ----------
+    label
+        The word.
+    color
+        Of the swatch or the line; none where there is only a word.
+    width
+        Of the line in pixels; None where it is a swatch.
+    dash
+        Of the line.
+    """
+
+    label: str
+    color: str = ""
+    width: float | None = None
+    dash: tuple[float, ...] = ()
+
+    @property
+    def wide(self) -> float:
+        """Pixels that it takes."""
+        sign = 0.0 if not self.color else _GAP + (_SWATCH if self.width is None else _LINE)
+        return sign + letters(self.label, SIZE)
+
+
+def entries(
+    stage: Stage, playback: Playback | None, look: Look, *, cut: bool
+) -> list[Sequence[Entry]]:
+    """Return the parts of the legend: chunks if there is a plan, then links.
+
+    Parameters
+    ----------
+    stage, playback, look
+        What is drawn.
+    cut
+        Whether the bottleneck cut is.
+    """
+    found: list[Sequence[Entry]] = []
+    if playback is not None:
+        found.append([Entry("Chunks of"), *_chunks(playback)])
+    links = _links(stage, look)
+    if cut:
+        links.append(Entry("bottleneck cut", look.cut, 2.0, (6.0, 4.0)))
+    return [*found, [Entry("Links"), *links]] if links else found
+
+
+def _chunks(playback: Playback) -> list[Entry]:
+    origins, colors = playback.origins, playback.colors
+    shown = range(len(origins))
+    if len(origins) > _MOST_CHUNKS:
+        last = len(origins) - 1
+        shown = sorted({last * i // (_MOST_CHUNKS // 2) for i in range(_MOST_CHUNKS // 2 + 1)})
+    return [Entry(shortened(playback.names[origins[i]], SIZE, 80), colors[i]) for i in shown]
+
+
+def _links(stage: Stage, look: Look) -> list[Entry]:
+    """Return the kinds of links, the fastest first, each as wide as it is drawn."""
+    drawn = {ends: line.width for line in stage.lines for ends in line.carries}
+    kinds: dict[str, Link] = {}
+    for link in sorted(stage.topology.links, key=lambda each: -each.bandwidth):
+        kinds.setdefault(f"{link.medium} {text.bandwidth(link.bandwidth)}".strip(), link)
+    return [
+        Entry(label, look.link, min(6.0, drawn.get((link.src, link.dst), 2.0)))
+        for label, link in list(kinds.items())[:_MOST_KINDS]
+    ]
+
+
+def rows(parts: list[Sequence[Entry]], width: float) -> list[list[Entry]]:
+    """Return the entries row by row, each part from a row of its own on."""
+    found: list[list[Entry]] = []
+    for part in parts:
+        found.append([])
+        used = 0.0
+        for each in part:
+            if found[-1] and used + each.wide > width - 2 * _SIDE:
+                found.append([])
+                used = 0.0
+            found[-1].append(each)
+            used += each.wide + _APART
+    return found
+
+
+def drawn(
+    found: Sequence[Sequence[Entry]], look: Look, frame: Rect, *, zoom: float
+) -> Iterator[Shape]:
+    """Draw the rows at the bottom of a frame, in drawing units."""
+    pixel = 1 / zoom
+    for number, row in enumerate(found):
+        base = frame.y2 - ((len(found) - number) * ROW - 6) * pixel
+        x = frame.x1 + _SIDE * pixel
+        for each in row:
+            color = look.text if each.color else look.dim
+            start = x
+            if each.color:
+                x += (_GAP + (_SWATCH if each.width is None else _LINE)) * pixel
+                yield _sign(each, start, base, pixel=pixel)
+            yield Words((x, base), each.label, SIZE * pixel, color, anchor="start")
+            x = start + (each.wide + _APART) * pixel
+
+
+def _sign(each: Entry, x: float, base: float, *, pixel: float) -> Shape:
+    if each.width is None:
+        return Box(Rect(x, base - 9 * pixel, x + _SWATCH * pixel, base + pixel), each.color)
+    y = base - 4 * pixel
+    ends = (x, y), (x + _LINE * pixel, y)
+    dash = tuple(length * pixel for length in each.dash)
+    return Stroke(ends, each.color, each.width * pixel, dash=dash, round=not dash)
