@@ -28,6 +28,9 @@ MOST_WORDS = 110
 MOST_LINES = 28
 """Of a cell of code that is shown; one screen of a projector."""
 
+SAID = "# A question: its code has the answer in it."
+"""What is seen of a question that is folded; the tag `hide-input` folds it elsewhere."""
+
 SAYS_BEST = r"\boptimal|no plan|nobody|at least|lower bound|best (?:plan|all-reduce|steady|rate)"
 """What only a proof allows to say."""
 
@@ -241,6 +244,8 @@ def test_answers_of_a_lesson_are_folded(path):
     exercises = [cell for cell in code_of(notebook) if cell.id.startswith("solve-")]
 
     assert [cell.id for cell in asking if not is_hidden(cell)] == []
+    assert [cell.id for cell in asking if not has_tag(cell, "hide-input")] == []
+    assert [cell.id for cell in asking if not cell.source.startswith(SAID)] == []
     assert len(solutions) == len(exercises)
     assert all("<details>" in cell.source for cell in solutions)
 

@@ -1,10 +1,8 @@
-"""Devices and links that can change places, told in words and as marks on the drawing.
+"""Marks on a drawing, and their words: what can change places, prices of links, and trees.
 
-What links are worth (`ccl.bound`) as marks on the drawing, and in words.
-
-The dearest links are the hottest. Links of one price are one group of the legend.
-
-The trees of a forest one at a time: which there are for a root, and a tree as marks.
+Devices and links that an automorphism exchanges are one class. The dearest links (`ccl.bound`) are
+the hottest, and links of one price are one group of the legend. Of a forest one tree of a root is
+shown at a time.
 """
 
 import re
