@@ -79,30 +79,33 @@ def _lattice(graph: Graph) -> tuple[tuple[int, ...], bool] | None:
     have = {(number[a], number[b]) for a in graph.names for b in graph.near[a]}
     for shape in _shapes(len(graph.gpus)):
         for wrap in (False, True) if len(shape) > 1 else (False,):
-            expected = {pair for each in _steps(shape, wrap=wrap) for pair in (each, each[::-1])}
-            if have == expected:
+            if len(have) == 2 * _count(shape, wrap=wrap) and have.issuperset(
+                _steps(shape, wrap=wrap)
+            ):
                 return shape, wrap
     most = max(map(len, graph.near.values()))
     alike = len({rate for near in graph.near.values() for rate in near.values()}) == 1
     for shape in _shapes(len(graph.gpus)) if alike else ():
-        if len(shape) > 1 and most <= 2 * len(shape) and _twisted(have, shape):
+        large = len(shape) > 1 and min(shape) > 2
+        if large and most <= 2 * len(shape) and _twisted(have, shape):
             return shape, True
     return None
 
 
 def _twisted(have: set[tuple[int, int]], shape: tuple[int, ...]) -> bool:
     """Return whether links are a grid closed in each row, and in other sides after a shift."""
-    closing = {pair for pair in _steps(shape, wrap=True) if pair[1] == pair[0] - shape[-1] + 1}
-    expected = {*_steps(shape, wrap=False), *closing}
-    if not expected <= have:
+    closing = (pair for pair in _steps(shape, wrap=True) if pair[1] == pair[0] - shape[-1] + 1)
+    if not have.issuperset(closing) or not have.issuperset(_steps(shape, wrap=False)):
         return False
     places = list(itertools.product(*map(range, shape)))
 
-    def wraps(pair: tuple[int, int]) -> bool:
+    def steps_or_wraps(pair: tuple[int, int]) -> bool:
         ends = zip(places[pair[0]], places[pair[1]], shape, strict=True)
-        return any({a, b} == {0, side - 1} for a, b, side in ends)
+        apart = [(a, b, side) for a, b, side in ends if a != b]
+        steps = len(apart) == 1 and abs(apart[0][0] - apart[0][1]) == 1
+        return steps or any({a, b} == {0, side - 1} for a, b, side in apart)
 
-    return all(map(wraps, have - expected - {pair[::-1] for pair in expected}))
+    return all(map(steps_or_wraps, have))
 
 
 def _shapes(count: int) -> Iterator[tuple[int, ...]]:
@@ -129,6 +132,12 @@ def _steps(shape: tuple[int, ...], *, wrap: bool) -> Iterator[tuple[int, int]]:
                 yield number, number + strides[axis]
             elif wrap and side > 2:
                 yield number, number - (side - 1) * strides[axis]
+
+
+def _count(shape: tuple[int, ...], *, wrap: bool) -> int:
+    """Return how many steps there are."""
+    count = math.prod(shape)
+    return sum(count // side * (side if wrap and side > 2 else side - 1) for side in shape)
 
 
 def _drawn(
