@@ -183,7 +183,7 @@ def slim_fly(
     ProblemError
         If the order is out of range or no power of a prime.
     """
-    check("order of a Slim Fly", order, least=3, most=89)
+    check("order of a Slim Fly", order, least=3, most=64)
     field, wire = finite_field(order), _wire(bandwidth, alpha)
     pairs = _slim_fly_pairs(field)
     name = f"Slim Fly of order {order}"

@@ -1,10 +1,9 @@
 """Default layout of a drawing that nobody has arranged yet.
 
-Grids, tori (twisted ones too) and hypercubes are drawn as such, a torus of three dimensions as a
-block; one-way graphs from left to right; hosts on rails as a table, a column for each host and a
-row for each rail, whose links look like buses; other clusters of hosts as blocks around their
-switches, pods of a fat-tree likewise; everything else as circles or as tiers of switches above
-GPUs.
+Grids, tori and hypercubes are drawn as such, a torus of three dimensions as a block; one-way graphs
+from left to right; hosts on rails as a table, a column for each host and a row for each rail, whose
+links look like buses; other clusters of hosts as blocks around their switches, pods of a fat-tree
+likewise; everything else as circles or as tiers of switches above GPUs.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ def layout(topology: Topology) -> dict[str, tuple[float, float]]:
     hosts = {each.name: each.host for each in topology.devices}
     places = _shape(graph, wide=bool(topology.hosts))
     if places is None and topology.hosts:
-        places = _rails(graph, hosts) or _cluster(graph, hosts)
+        places = _rails(graph, hosts) or _units(graph, hosts) or _cluster(graph, hosts)
     if places is None:
         places = _lines(graph) or _pods(graph)
     if places is None:
@@ -79,30 +78,33 @@ def _lattice(graph: Graph) -> tuple[tuple[int, ...], bool] | None:
     have = {(number[a], number[b]) for a in graph.names for b in graph.near[a]}
     for shape in _shapes(len(graph.gpus)):
         for wrap in (False, True) if len(shape) > 1 else (False,):
-            expected = {pair for each in _steps(shape, wrap=wrap) for pair in (each, each[::-1])}
-            if have == expected:
+            if len(have) == 2 * _count(shape, wrap=wrap) and have.issuperset(
+                _steps(shape, wrap=wrap)
+            ):
                 return shape, wrap
     most = max(map(len, graph.near.values()))
     alike = len({rate for near in graph.near.values() for rate in near.values()}) == 1
     for shape in _shapes(len(graph.gpus)) if alike else ():
-        if len(shape) > 1 and most <= 2 * len(shape) and _twisted(have, shape):
+        large = len(shape) > 1 and min(shape) > 2
+        if large and most <= 2 * len(shape) and _twisted(have, shape):
             return shape, True
     return None
 
 
 def _twisted(have: set[tuple[int, int]], shape: tuple[int, ...]) -> bool:
     """Return whether links are a grid closed in each row, and in other sides after a shift."""
-    closing = {pair for pair in _steps(shape, wrap=True) if pair[1] == pair[0] - shape[-1] + 1}
-    expected = {*_steps(shape, wrap=False), *closing}
-    if not expected <= have:
+    closing = (pair for pair in _steps(shape, wrap=True) if pair[1] == pair[0] - shape[-1] + 1)
+    if not have.issuperset(closing) or not have.issuperset(_steps(shape, wrap=False)):
         return False
     places = list(itertools.product(*map(range, shape)))
 
-    def wraps(pair: tuple[int, int]) -> bool:
+    def steps_or_wraps(pair: tuple[int, int]) -> bool:
         ends = zip(places[pair[0]], places[pair[1]], shape, strict=True)
-        return any({a, b} == {0, side - 1} for a, b, side in ends)
+        apart = [(a, b, side) for a, b, side in ends if a != b]
+        steps = len(apart) == 1 and abs(apart[0][0] - apart[0][1]) == 1
+        return steps or any({a, b} == {0, side - 1} for a, b, side in apart)
 
-    return all(map(wraps, have - expected - {pair[::-1] for pair in expected}))
+    return all(map(steps_or_wraps, have))
 
 
 def _shapes(count: int) -> Iterator[tuple[int, ...]]:
@@ -129,6 +131,12 @@ def _steps(shape: tuple[int, ...], *, wrap: bool) -> Iterator[tuple[int, int]]:
                 yield number, number + strides[axis]
             elif wrap and side > 2:
                 yield number, number - (side - 1) * strides[axis]
+
+
+def _count(shape: tuple[int, ...], *, wrap: bool) -> int:
+    """Return how many steps there are."""
+    count = math.prod(shape)
+    return sum(count // side * (side if wrap and side > 2 else side - 1) for side in shape)
 
 
 def _drawn(
@@ -314,8 +322,8 @@ _TABLE = range(4, 25)
 def _rails(graph: Graph, hosts: Mapping[str, str | None]) -> Places | None:
     """Draw a column for each host and a row for each rail, whose switch stands in the middle.
 
-    A rail is a switch that is joined with one GPU of each host, or of each host of a unit: units
-    stand side by side. None unless all switches between hosts are that, or stand above the rails.
+    A rail is a switch that is joined with one GPU of each host; None unless all switches between
+    hosts are that, or stand above the rails.
     """
     columns: dict[str, list[str]] = {}
     for name in graph.names:
@@ -324,67 +332,28 @@ def _rails(graph: Graph, hosts: Mapping[str, str | None]) -> Places | None:
     if len(columns) not in _TABLE:
         return None
     inner = [[name for name in each if name not in graph.is_gpu] for each in columns.values()]
+    row = {name: i for i, name in enumerate(name for name in loose if graph.gpus_at(name))}
+    rows = [_row_of(graph, each, row) for each in columns.values()]
+    whole = set(range(len(row)))
+    if len(row) < 2 or any(each is None or {*each.values()} != whole for each in rows):
+        return None
     if any(len(each) > 1 for each in inner) or any(hosts[name] is None for name in graph.gpus):
         return None
     if any(graph.gpus_at(name) for name in graph.gpus):
         return None  # links inside a column would have to go around its GPUs
-    leaves = [name for name in loose if graph.gpus_at(name)]
-    units = _units(graph, list(columns.values()), leaves)
-    if units is None:
-        return None
-    places: Places = {}
-    for members, row in units:
-        table = _table(graph, members, row)
-        left = box(places, graph.kind)[2] + _COLUMN - box(table, graph.kind)[0] if places else 0.0
-        places |= {name: (x + left, y) for name, (x, y) in table.items()}
-    upper = [name for name in loose if name not in leaves]
+    half = math.ceil(len(columns) / 2)
+    high = min(_ROWS[1], max(_ROWS[0], _COLUMN * (len(columns) + 1) / _ASPECT / (len(row) + 3)))
+    places = {name: (0.0, high * number) for name, number in row.items()}
+    for i, (found, above) in enumerate(zip(rows, inner, strict=True)):
+        assert found is not None
+        x = _COLUMN * (i - half + (i >= half))
+        places |= {name: (x, high * number) for name, number in found.items()}
+        places |= dict.fromkeys(above, (x, -high))
+    upper = [name for name in loose if name not in row]
     if upper:
         block = spread(upper, graph, width=1200.0)
-        left, _, right, _ = box(places, graph.kind)
-        middle = (left + right) / 2 if len(units) > 1 else 0.0
-        bottom = box(block, graph.kind)[3] + 2.0 * _high(*units[0])
-        places |= {name: (x + middle, y - bottom) for name, (x, y) in block.items()}
-    return places
-
-
-Unit = tuple[list[list[str]], dict[str, int]]
-"""The devices of each of its hosts, and the place of each of its rails."""
-
-
-def _units(graph: Graph, columns: list[list[str]], leaves: list[str]) -> list[Unit] | None:
-    """Return hosts by the rails that they share, None where these are not a row for each GPU."""
-    shared: dict[frozenset[str], list[list[str]]] = {}
-    for each in columns:
-        near = frozenset(other for name in each for other in graph.near[name])
-        shared.setdefault(near & frozenset(leaves), []).append(each)
-    if sum(map(len, shared)) != len(leaves):
-        return None
-    units = []
-    for near, members in shared.items():
-        row = {name: i for i, name in enumerate(name for name in leaves if name in near)}
-        rows = [_row_of(graph, each, row) for each in members]
-        if len(row) < 2 or any(found is None or len(found) < len(row) for found in rows):
-            return None
-        units.append((members, row))
-    return units
-
-
-def _high(members: list[list[str]], row: Mapping[str, int]) -> float:
-    """Return the pixels from rail to rail."""
-    aspect = _COLUMN * (len(members) + 1) / _ASPECT / (len(row) + 3)
-    return min(_ROWS[1], max(_ROWS[0], aspect))
-
-
-def _table(graph: Graph, members: list[list[str]], row: Mapping[str, int]) -> Places:
-    """Draw the hosts of a unit as columns of a table, around the switches of its rails."""
-    half = math.ceil(len(members) / 2)
-    high = _high(members, row)
-    places = {name: (0.0, high * number) for name, number in row.items()}
-    for i, each in enumerate(members):
-        x = _COLUMN * (i - half + (i >= half))
-        found = _row_of(graph, each, row) or {}
-        places |= {name: (x, high * number) for name, number in found.items()}
-        places |= {name: (x, -high) for name in each if name not in found}
+        bottom = box(block, graph.kind)[3]
+        places |= {name: (x, y - bottom - 2.0 * high) for name, (x, y) in block.items()}
     return places
 
 
@@ -402,6 +371,24 @@ def _row_of(graph: Graph, members: Sequence[str], row: Mapping[str, int]) -> dic
                 return None
             found[name] = rails[0]
     return found if len({*found.values()}) == len(found) else None
+
+
+_POD = 8
+"""GPUs of a pod at least."""
+
+
+def _pods(graph: Graph) -> Places | None:
+    """Draw what the topmost switches join as blocks around these, None where that is one piece."""
+    levels = graph.levels(graph.gpus)
+    top = max(levels.values(), default=0)
+    if top < 3:
+        return None
+    below = graph.within([name for name in graph.names if levels[name] < top])
+    pods = below.pieces()
+    gpus = {len([name for name in pod if name in graph.is_gpu]) for pod in pods}
+    if len(pods) < 4 or len(gpus) > 1 or min(gpus) < _POD:
+        return None
+    return _around([name for name in graph.names if levels[name] == top], pods, graph)
 
 
 def _lines(graph: Graph) -> Places | None:
@@ -434,22 +421,32 @@ def _lines(graph: Graph) -> Places | None:
     return None
 
 
-_POD = 8
-"""GPUs of a pod at least."""
-
-
-def _pods(graph: Graph) -> Places | None:
-    """Draw what the topmost switches join as blocks around these, None where that is one piece."""
-    levels = graph.levels(graph.gpus)
-    top = max(levels.values(), default=0)
-    if top < 3:
+def _units(graph: Graph, hosts: Mapping[str, str | None]) -> Places | None:
+    """Draw hosts that share rails as tables side by side; None where all share the same rails."""
+    loose = [name for name in graph.names if hosts[name] is None]
+    leaves = [name for name in loose if graph.gpus_at(name)]
+    near: dict[str, set[str]] = {}
+    for leaf in leaves:
+        for name in graph.gpus_at(leaf):
+            near.setdefault(hosts[name] or "", set()).add(leaf)
+    rails = {host: frozenset(found) for host, found in near.items()}
+    units = list(dict.fromkeys(rails.values()))
+    if len(units) < 2 or sum(map(len, units)) != len(leaves):
         return None
-    below = graph.within([name for name in graph.names if levels[name] < top])
-    pods = below.pieces()
-    gpus = {len([name for name in pod if name in graph.is_gpu]) for pod in pods}
-    if len(pods) < 4 or len(gpus) > 1 or min(gpus) < _POD:
-        return None
-    return _around([name for name in graph.names if levels[name] == top], pods, graph)
+    places: Places = {}
+    for unit in units:
+        members = [n for n in graph.names if n in unit or rails.get(hosts[n] or "") == unit]
+        table = _rails(graph.within(members), hosts)
+        if table is None:
+            return None
+        right = box(places, graph.kind)[2] + 2 * _GAP if places else 0.0
+        left, top, _, _ = box(table, graph.kind)
+        places |= {name: (x - left + right, y - top) for name, (x, y) in table.items()}
+    upper = [name for name in graph.names if name not in places]
+    if not upper:
+        return places
+    strip = spread(upper, graph, width=box(places, graph.kind)[2])
+    return _stacked([[strip], [places]], graph)
 
 
 def _all_meet(graph: Graph, members: list[list[str]]) -> bool:

@@ -112,12 +112,12 @@ class Graph:
     def walk(self) -> list[str]:
         """Return the GPUs so that strong links join those that follow one another."""
         order, left = [], dict.fromkeys(self.gpus)
+        number = {name: i for i, name in enumerate(self.gpus)}
         here = self.gpus[0]
         while left:
             order.append(here)
             del left[here]
             ahead = [name for name in self.near[here] if name in left]
-            number = {name: i for i, name in enumerate(left)}
             if ahead:
                 here = min(ahead, key=lambda n: (-self.near[here][n], number[n]))
             elif left:

@@ -195,3 +195,12 @@ def test_a_thousand_gpus_are_placed_in_a_second(name):
 
 def test_an_empty_drawing_has_no_positions():
     assert layout(Topology("nothing", (), ())) == {}
+
+
+@pytest.mark.parametrize("name", ["circulant:gpus=16384,jumps=1x100", "kautz:gpus=8192"])
+def test_large_networks_of_gpus_alone_are_drawn_in_seconds(name):
+    """Their sides are counted before links are compared: half a minute of it before."""
+    topology = gallery.open_cluster(name)
+    began = time.process_time()
+    layout(topology)
+    assert time.process_time() - began < 15

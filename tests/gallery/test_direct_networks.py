@@ -303,7 +303,7 @@ def test_the_bound_of_moore_by_hand():
         ("hyperx:concentration=300", "GPUs of each router must be from 0 to 256, got 300"),
         ("hyperx:shape=9000", "links of a HyperX must be from 1 to 1,000,000"),
         ("slim-fly:order=6", "a power of a prime of elements, such as 8 or 9, got 6"),
-        ("slim-fly:order=2", "order of a Slim Fly must be from 3 to 89, got 2"),
+        ("slim-fly:order=2", "order of a Slim Fly must be from 3 to 64, got 2"),
         ("kautz:degree=1", "must be from 2 to 64, got 1"),
         ("de-bruijn:gpus=2", "gpus of a generalised de Bruijn network must be from 3"),
         ("random-regular:vertices=5,degree=3", "as both are odd; make one even"),
