@@ -25,8 +25,9 @@ from tests.interchange.formats.strategies import drawings, planned
 from widgets.pages.writers import write
 from widgets.print.cutting import Region, outline
 from widgets.print.playback import Moment, Playback, place, tokens
+from widgets.print.routes import bend_around, curve_between
 from widgets.print.sheet import Box, Dot, Rect, Stroke, Words
-from widgets.print.stage import Stage, bend_around, curve_between
+from widgets.print.stage import Stage
 from widgets.print.style import DARK, LIGHT, OKABE_ITO
 from widgets.print.view import View, short_name
 from widgets.view_model.scene import scene

@@ -15,6 +15,7 @@ from ccl import text
 from ccl.topology import Device
 from widgets.print.cutting import Region
 from widgets.print.playback import Moment, Playback, cells, tokens
+from widgets.print.routes import Curve
 from widgets.print.sheet import (
     Area,
     Box,
@@ -30,7 +31,7 @@ from widgets.print.sheet import (
     shortened,
 )
 from widgets.print.sheet import width as letters
-from widgets.print.stage import Curve, Group, Line, Stage
+from widgets.print.stage import Group, Line, Stage
 from widgets.print.style import Look, between
 
 HEADING = 50.0
@@ -128,6 +129,8 @@ _LEAST = 4.5
 _FINEST = 0.4
 """Pixels of a line at least."""
 _RADIUS = {"gpu": 9.0, "switch": 17.0, "memory": 9.0, "nic": 5.0}
+_ENDING = (14.0, 4.0, 5.0, 4.0, 3.0, 9.0)
+"""Dashes and gaps of a piece of a line that is cut short: it ends in dots."""
 _BOTH = 2
 """Links of a line that is no bundle."""
 _ROOM = {"gpu": 70.0, "switch": 108.0, "memory": 84.0, "nic": 64.0}
@@ -310,16 +313,18 @@ class View:
         if line.one_way:
             points, tip = _arrow(line.curve, 7.0 + width * 1.4)
         dash = ((5.0, 3.0) if look.paper else (9.0, 5.0)) if cut else ()
-        yield Stroke(
-            points,
-            color,
-            width,
-            opacity,
-            dash=dash,
-            curved=line.curve.c is not None,
-            round=not cut,
-            title=line.title,
-        )
+        stubs = line.curve.stubs
+        for each in stubs or (points,):
+            yield Stroke(
+                each,
+                color,
+                width,
+                opacity,
+                dash=_ENDING if stubs else dash,
+                curved=line.curve.c is not None,
+                round=not cut and not stubs,
+                title=line.title,
+            )
         if tip is not None:
             yield Area((tip,), color, opacity)
 

@@ -10,11 +10,11 @@
 
 import cytoscape from "cytoscape";
 import {
-  MANY_LINKS, MOST_COVERED, bendsOf, deviceElement, endId, groupElement, hostElement, hostId, lineElement, lineId,
+  MANY_LINKS, MOST_COVERED, boxesOf, deviceElement, endId, groupElement, hostElement, hostId, lineElement, lineId, routesOf,
 } from "./elements.js";
 import { endsOf, hostKey, shownOf } from "./folding.js";
 import {
-  borderPoint, centre, coveredParts, curveBetween, grown, hullRect, pointOn, rectOf, within,
+  borderPoint, centre, cornersOf, coveredParts, curveBetween, grown, hullRect, pointOn, rectOf, within,
 } from "./geometry.js";
 import { EMPTY, endsKey } from "./model.js";
 import { HOST_PADDING, styleSheet } from "./style.js";
@@ -50,8 +50,8 @@ export class Stage {
     /** Object on the screen by id: snapshots share structure, so the same one is unchanged. */
     this.painted = new Map();
     this.curves = new Map();
-    /** How much each line of `lines` bends while its ends stand at `positions`. */
-    this.bent = { lines: null, positions: null, bends: /** @type {Map<string, number>} */ (new Map()) };
+    /** How each line of `lines` runs while its ends stand at `positions`. */
+    this.routed = { lines: null, positions: null, routes: /** @type {Map<string, import("./geometry.js").Route>} */ (new Map()) };
     this.shown = shownOf(EMPTY, new Set());
     this.frame = FRAME;
     /** Whether a selection or a position that changes now is our own doing. */
@@ -127,7 +127,8 @@ export class Stage {
     for (const { name, host } of devices) {
       if (host !== null) this.rooms.set(host, [...(this.rooms.get(host) ?? []), name]);
     }
-    const bends = this.#bends();
+    const routes = this.#routes();
+    const boxes = boxesOf(this.shown);
     const thin = lines.length > MANY_LINKS;
     const at = (name) => positions[name];
     return [
@@ -144,19 +145,19 @@ export class Stage {
       })),
       ...lines.map((line) => ({
         id: lineId(line.id),
-        identity: [line.forth, line.back, bends.get(line.id), thin],
-        make: () => lineElement(line, { bend: bends.get(line.id), thin }),
+        identity: [line.forth, line.back, thin, ...lookOf(routes.get(line.id), line, at)],
+        make: () => lineElement(line, { way: routes.get(line.id), thin, boxes: { from: boxes.get(line.a), to: boxes.get(line.b) } }),
       })),
     ];
   }
 
-  /** How much each line bends; found anew when lines or places changed. */
-  #bends() {
+  /** How each line runs; found anew when lines or places changed. */
+  #routes() {
     const { lines, positions } = this.shown;
-    if (this.bent.lines !== lines || this.bent.positions !== positions) {
-      this.bent = { lines, positions, bends: bendsOf(this.shown) };
+    if (this.routed.lines !== lines || this.routed.positions !== positions) {
+      this.routed = { lines, positions, routes: routesOf(this.shown) };
     }
-    return this.bent.bends;
+    return this.routed.routes;
   }
 
   /** Rectangle of a device or group as it is on the screen now, mid-drag included. @returns {Rect | null} */
@@ -184,8 +185,8 @@ export class Stage {
     const { devices, groups, lines } = this.shown;
     const hosts = [...this.rooms.keys()].map((name) => this.hostRect(name));
     const bent = lines
-      .filter((line) => this.bent.bends.get(line.id))
-      .map((line) => pointOn(this.curve(line), 0.5));
+      .filter((line) => this.routed.routes.get(line.id))
+      .flatMap((line) => aroundOf(this.curve(line)));
     return hullRect([
       ...devices.map((d) => this.rect(d.name)),
       ...groups.map(({ key }) => this.rect(key)),
@@ -212,7 +213,7 @@ export class Stage {
   /** The visible curve of a line alone, which is quickly found. @param {import("./types.js").Line} line */
   shape({ id, a, b }) {
     const [from, to] = [this.rect(a), this.rect(b)];
-    return from && to ? curveBetween(from, to, this.bent.bends.get(id) ?? 0) : null;
+    return from && to ? curveBetween(from, to, this.routed.routes.get(id) ?? 0) : null;
   }
 
   /** Which parts of a line are beneath devices that it crosses; null where none is. */
@@ -300,7 +301,7 @@ export class Stage {
     return [
       ...devices.map((name) => this.rect(home.get(name) ?? name)),
       ...hosts.map((name) => this.hostRect(name)),
-      ...lines.map((line) => this.curve(line)).filter(Boolean).map(({ a, b, c }) => hullRect([a, b, c ?? a].map(rectOf))),
+      ...lines.map((line) => this.curve(line)).filter(Boolean).map((curve) => hullRect(cornersOf(curve).map(rectOf))),
     ].filter(Boolean);
   }
 
@@ -402,6 +403,12 @@ export class Stage {
     this.cy.destroy();
   }
 }
+
+/** What a line looks like besides its width: one that turns depends on where its ends are. */
+const lookOf = (way, { a, b }, at) => (typeof way === "string" ? [way, ...at(a), ...at(b)] : [way]);
+
+/** How far a line reaches beyond its ends. @param {import("./geometry.js").Curve} curve @returns {Point[]} */
+const aroundOf = (curve) => (curve.legs ? cornersOf(curve) : [pointOn(curve, 0.5)]);
 
 /** Change an element on the screen into what it should be. */
 function update(have, element) {

@@ -192,6 +192,19 @@ export const styleSheet = (c) => [
   { selector: "edge.partly", style: { opacity: 0.55, "line-style": "dashed", "line-dash-pattern": [16, 4] } },
   { selector: "edge.off.hovered", style: { opacity: 0.9 } },
   {
+    selector: "edge.turned",
+    style: {
+      "curve-style": "segments", "edge-distances": "node-position",
+      "source-endpoint": "data(start)", "target-endpoint": "data(end)",
+      "segment-weights": "data(weights)", "segment-distances": "data(distances)",
+    },
+  },
+  // Only the pieces at its ends are seen of it, and nothing that they lead past is harder to touch.
+  {
+    selector: "edge.stubs",
+    style: { "line-style": "dashed", "line-dash-pattern": "data(dash)", "line-cap": "butt", "z-index": -1 },
+  },
+  {
     selector: ":selected",
     style: {
       "border-color": c.select, "border-width": 2.8, "line-color": c.select,

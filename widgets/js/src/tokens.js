@@ -1,6 +1,6 @@
 /** Chunks on their way, as dots on the links, and how busy the links are. */
 
-import { pointOn } from "./geometry.js";
+import { pointOn, trace } from "./geometry.js";
 import { between } from "./style.js";
 
 /** Dots above which outlines and tails cannot be seen but would cost half of the time. */
@@ -150,12 +150,7 @@ export function drawHeat(ctx, canvas) {
     ctx.strokeStyle = between(colors.cold, colors.hot, share);
     ctx.lineWidth = Math.max(2, curve.width / 2) + share;
     ctx.beginPath();
-    const pieces = curve.c ? 12 : 1;
-    for (let i = 0; i <= pieces; i++) {
-      const { x, y } = pointOn(curve, i / pieces, side);
-      if (i) ctx.lineTo(x, y);
-      else ctx.moveTo(x, y);
-    }
+    trace(ctx, curve, side);
     ctx.stroke();
   }
 }
