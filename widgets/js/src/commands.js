@@ -122,6 +122,21 @@ function nudge(canvas, { dx = 0, dy = 0 }) {
   canvas.commit(edit.move(canvas.drawing, to));
 }
 
+/** Ask the host for the positions of a drawing that nobody has arranged; it answers with a move. @param {Canvas} canvas */
+function layOut(canvas) {
+  const wish = canvas.model.get("wish");
+  if (!wish) throw new EditError("this page cannot lay out a drawing; the designer and a notebook can");
+  canvas.tell({ wish: { name: "layout", n: (wish.n ?? 0) + 1 } });
+  canvas.say("Laid out anew; Ctrl+Z brings the old places back");
+}
+
+/** Put devices where they are to stand, and show everything if all was in view. @param {Canvas} canvas */
+function moveTo(canvas, { to }) {
+  const before = canvas.stage.isFitted;
+  const known = Object.fromEntries(Object.entries(to).filter(([name]) => canvas.deviceIndex.has(name)));
+  if (canvas.commit(edit.move(canvas.drawing, known)) && before) canvas.fit();
+}
+
 /** @param {Canvas} canvas */
 function editLinks(canvas, { links = chosenLinks(canvas), values, both = true }) {
   const { duplex, ...rest } = values;
@@ -196,6 +211,8 @@ const COMMANDS = {
   edit_devices: (canvas, { devices = chosenDevices(canvas), values }) =>
     canvas.commit(edit.editDevices(canvas.drawing, devices, values)),
   edit_links: editLinks,
+  move: moveTo,
+  layout: layOut,
   edit_limits: (canvas, { limits }) => canvas.commit(edit.editLimits(canvas.drawing, limits)),
   delete: remove,
   nudge,

@@ -28,6 +28,7 @@ export const SHEET = [
   ["Ctrl+A", "select everything"],
   ["Arrows", "step the player; without a schedule move the selection"],
   ["Shift+Arrows", "move the selection"],
+  ["Q", "lay the drawing out anew, as it would be drawn at first"],
   ["Alt", "while dragging: no snapping to the lines of other devices or to the grid"],
   ["Space  Home  End", "play or pause, go to the start, to the end"],
   [",  .", "the step of the plan before, after"],
@@ -42,7 +43,7 @@ export const SHEET = [
 ];
 
 const PLAIN = {
-  v: ["select"], l: ["link"], b: ["labels"], "#": ["grid"], f: ["fit"], z: ["zoom_selection"], 0: ["zoom"], ContextMenu: ["menu"], h: ["heat"], o: ["fold"], t: ["log"], i: ["inspect"], p: ["present"], "?": ["shortcuts"],
+  v: ["select"], l: ["link"], b: ["labels"], "#": ["grid"], f: ["fit"], z: ["zoom_selection"], 0: ["zoom"], ContextMenu: ["menu"], h: ["heat"], o: ["fold"], t: ["log"], i: ["inspect"], q: ["layout"], p: ["present"], "?": ["shortcuts"],
   g: ["add", { kind: "gpu" }], s: ["add", { kind: "switch" }], m: ["add", { kind: "memory" }],
   ",": ["step", { by: -1, of: "step" }], ".": ["step", { by: 1, of: "step" }],
   n: ["add", { kind: "nic" }], F2: ["rename"], 4: ["stamp", { times: 4 }], 8: ["stamp", { times: 8 }],

@@ -9,6 +9,7 @@
  */
 
 import cytoscape from "cytoscape";
+import { Animation } from "./animation.js";
 import {
   MANY_LINKS, MOST_COVERED, boxesOf, deviceElement, endId, groupElement, hostElement, hostId, lineElement, lineId, routesOf,
 } from "./elements.js";
@@ -47,6 +48,7 @@ export class Stage {
       selectionType: "single",
       userZoomingEnabled: false,
     });
+    this.animation = new Animation(this.cy);
     /** Object on the screen by id: snapshots share structure, so the same one is unchanged. */
     this.painted = new Map();
     this.curves = new Map();
@@ -80,6 +82,7 @@ export class Stage {
   paint(shown) {
     this.shown = shown;
     this.applying = true;
+    this.animation.finish();
     this.cy.batch(() => this.#diff(shown));
     this.applying = false;
     this.curves.clear();
@@ -116,7 +119,9 @@ export class Stage {
     }
     // A device can only move into a host that is there, and leaves with a host that goes.
     if (fresh.length) this.cy.add(fresh);
+    const moves = others.map(({ have, element }) => ({ node: have, from: element.position && { ...have.position() }, to: element.position }));
     for (const { have, element } of others) update(have, element);
+    this.animation.start(moves.filter(({ from, to }) => from && (from.x !== to.x || from.y !== to.y)));
     this.cy.elements().filter((e) => !names.has(e.id())).remove();
     this.painted = new Map(wanted.map(({ id, identity }) => [id, identity]));
   }
