@@ -138,7 +138,8 @@ def _turned(start: Rect, end: Rect, route: Literal["xy", "yx"]) -> Curve:
     p, q = start.middle, end.middle
     corner = (p[0], q[1]) if route == "xy" else (q[0], p[1])
     a, b = _leaves(start, corner, away=q), _leaves(end, corner, away=p)
-    legs = (a, b if end.has(corner) else corner), (a if start.has(corner) else corner, b)
+    turn = b if end.has(corner) else a if start.has(corner) else corner
+    legs = (a, turn), (turn, b)
     return Curve(a, b, None, math.dist(*legs[0]) + math.dist(*legs[1]) or 1.0, legs)
 
 

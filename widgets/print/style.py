@@ -153,6 +153,7 @@ class Look:
     empty: str
     accent: str
     track: str
+    links: tuple[str, ...]
     paper: bool = False
 
     def device(self, kind: str) -> str:
@@ -181,6 +182,12 @@ _LOOKS: Mapping[str, tuple[Any, Any, Any]] = {
     "empty": ("#2a3645", "#e2e8ef", "#ebebeb"),
     "accent": ("#4aa3ff", "#1670c9", "#1670c9"),
     "track": ("#202b38", "#dde5ee", "#ebebeb"),
+    # Of classes of links: none is orange, nor that of a kind of device.
+    "links": (
+        ("#8fa8c4", "#d98fc0", "#93c26b", "#7fd0e0", "#c4b5fd", "#d6cf6a"),
+        ("#5b7391", "#a8387f", "#4b7a1e", "#0e7490", "#6d4fc4", "#7a6a00"),
+        (),
+    ),
     "paper": (False, False, True),
 }
 DARK, LIGHT, PAPER = (

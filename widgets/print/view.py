@@ -7,13 +7,14 @@ Lines above and below a picture of a plan: what it is, whose chunks have which c
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from ccl import text
 from ccl.topology import Device
 from widgets.print.cutting import Region
+from widgets.print.link_classes import link_classes
 from widgets.print.playback import Moment, Playback, cells, tokens
 from widgets.print.routes import Curve
 from widgets.print.sheet import (
@@ -175,6 +176,19 @@ class View:
         return frame
 
     @cached_property
+    def _classes(self) -> Mapping[tuple[str, str], str]:
+        return link_classes(self.stage.topology)
+
+    @cached_property
+    def _class_colors(self) -> dict[str, str]:
+        return dict(zip(dict.fromkeys(self._classes.values()), self.look.links, strict=False))
+
+    def _class_of(self, line: Line) -> str | None:
+        """Class of a line, if all that it carries is of one."""
+        found = {self._classes.get(ends) for ends in line.carries}
+        return found.pop() if len(found) == 1 else None
+
+    @cached_property
     def _above(self) -> float:
         return HEADING if self.captioned else self._beside
 
@@ -270,6 +284,19 @@ class View:
             yield from self._device(each)
         if self.region is not None:
             yield from self.region.border(self.look, zoom=self.zoom)
+        if not self.captioned:
+            yield from self._legend()
+
+    def _legend(self) -> Iterator[Shape]:
+        """Say what the colours of links mean, at the lower left."""
+        pixel = 1 / self.zoom
+        x, y = self.frame.x1 + 12 * pixel, self.frame.y2 - 9 * pixel
+        for name, color in self._class_colors.items():
+            middle = y - 4 * pixel
+            yield Stroke(((x, middle), (x + 18 * pixel, middle)), color, 3.5 * pixel, 1.0)
+            x += 24 * pixel
+            yield Words((x, y), name, 11 * pixel, self.look.text, anchor="start")
+            x += letters(name, 11 * pixel) + 18 * pixel
 
     def moving(self, moment: Moment) -> Iterator[Shape]:
         """Draw what a plan has at a time, with the time."""
@@ -306,9 +333,10 @@ class View:
     def _line(self, line: Line, *, cut: bool = False) -> Iterator[Shape]:
         look, faint = self.look, self.stage.faint
         width = self._fine(line.width * (0.45 if look.paper else 1.0))
-        color = look.cut if cut else look.link
+        tint = self._class_colors.get(self._class_of(line) or "")
+        color = look.cut if cut else tint or look.link
         opacity = 0.34 if faint else 0.46 if len(line.carries) > _BOTH else 0.62
-        opacity = 1.0 if cut or look.paper else opacity
+        opacity = 1.0 if cut or look.paper else 0.8 if tint else opacity
         points, tip = line.curve.points, None
         if line.one_way:
             points, tip = _arrow(line.curve, 7.0 + width * 1.4)

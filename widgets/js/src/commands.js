@@ -243,6 +243,8 @@ const COMMANDS = {
   zoom_selection: zoomToSelection,
   zoom: (canvas, { level = 1 }) => canvas.zoom(level / canvas.stage.cy.zoom()),
   labels: (canvas, { on = !canvas.linkLabels.on }) => canvas.linkLabels.turn(on),
+  color_links: (canvas, how) => canvas.linkClasses.turn(how),
+  filter_links: (canvas, which) => canvas.linkClasses.filter(which),
   grid: (canvas, { on = !canvas.snapping.grid }) => canvas.snapping.turn(on),
   find: (canvas, { on }) => canvas.finding.show(on),
   menu: (canvas, { at }) => canvas.menu.open(at),

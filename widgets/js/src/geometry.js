@@ -106,10 +106,11 @@ const curveOfLegs = (from, to, way) => {
   const [out, into] = way === "stubs"
     ? [{ x: p.x + 1e4 * dx, y: p.y + 1e4 * dy }, { x: q.x - 1e4 * dx, y: q.y - 1e4 * dy }] : [corner, corner];
   const [a, b] = [from, to].map((box, i) => borderAt(box, { inside: [out, into][i], away: [q, p][i] }));
+  const turn = within(to, corner) ? b : within(from, corner) ? a : corner;
   /** @type {[[Point, Point], [Point, Point]]} */
   const legs = way === "stubs"
     ? [[a, { x: a.x + STUB * dx, y: a.y + STUB * dy }], [{ x: b.x - STUB * dx, y: b.y - STUB * dy }, b]]
-    : [[a, within(to, corner) ? b : corner], [within(from, corner) ? a : corner, b]];
+    : [[a, turn], [turn, b]];
   return { a, b, c: null, legs, length: lengthOf(legs[0]) + lengthOf(legs[1]) || 1 };
 };
 

@@ -34,6 +34,7 @@ export const SHEET = [
   [",  .", "the step of the plan before, after"],
   ["H  T", "link load now, of the whole run, off; text of what happens"],
   ["B  #", "bandwidths on the links; a grid that devices snap to"],
+  ["C", "links coloured by medium, by tier, or not; a row of the legend lets its links step back"],
   ["I", "inspector: arrows walk among the sends, Enter looks at one or at what is selected, Esc clears"],
   ["P", "present on the whole screen: arrows step by step, up and down by phase, B hides the answer, X laser pointer, U all links, Esc leaves"],
   ["Ctrl+F", "find devices and hosts: Enter selects one and zooms to it, Ctrl+Enter selects all"],
@@ -43,7 +44,7 @@ export const SHEET = [
 ];
 
 const PLAIN = {
-  v: ["select"], l: ["link"], b: ["labels"], "#": ["grid"], f: ["fit"], z: ["zoom_selection"], 0: ["zoom"], ContextMenu: ["menu"], h: ["heat"], o: ["fold"], t: ["log"], i: ["inspect"], q: ["layout"], p: ["present"], "?": ["shortcuts"],
+  v: ["select"], l: ["link"], b: ["labels"], "#": ["grid"], f: ["fit"], z: ["zoom_selection"], 0: ["zoom"], ContextMenu: ["menu"], h: ["heat"], o: ["fold"], t: ["log"], i: ["inspect"], q: ["layout"], c: ["color_links"], p: ["present"], "?": ["shortcuts"],
   g: ["add", { kind: "gpu" }], s: ["add", { kind: "switch" }], m: ["add", { kind: "memory" }],
   ",": ["step", { by: -1, of: "step" }], ".": ["step", { by: 1, of: "step" }],
   n: ["add", { kind: "nic" }], F2: ["rename"], 4: ["stamp", { times: 4 }], 8: ["stamp", { times: 8 }],

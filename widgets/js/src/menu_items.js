@@ -29,7 +29,7 @@ import { KINDS } from "./model.js";
 import { digits } from "./units.js";
 
 /** Commands that change nothing but the view, or only move devices. */
-const VIEWING = new Set(["align", "copy", "find", "fit", "fold", "grid", "labels", "layout", "select_all", "shortcuts", "zoom_selection"]);
+const VIEWING = new Set(["align", "color_links", "copy", "find", "fit", "fold", "grid", "labels", "layout", "select_all", "shortcuts", "zoom_selection"]);
 const KEYS = { gpu: "G", switch: "S", memory: "M", nic: "N" };
 /** Link types of the drawing that a menu offers. */
 const MOST_TYPES = 8;
@@ -68,6 +68,7 @@ function ofGround({ drawing, place, copied, history, shown }) {
       ...only(some, { label: "Lay out anew", keys: "Q", command: "layout" }),
       ...only(hosts, { label: "Fold or open all hosts", keys: "O", command: "fold" }),
       ...only(some, { label: "Bandwidths on the links", keys: "B", command: "labels", checked: shown.labels }),
+      ...only(some, { label: "Colours of links", keys: "C", command: "color_links" }),
       { label: "Snap to a grid", keys: "#", command: "grid", checked: shown.grid },
       { label: "Keyboard", keys: "?", command: "shortcuts", args: { on: true } },
     ],

@@ -382,6 +382,16 @@ export class Stage {
     this.cy.batch(() => this.cy.edges().forEach((e) => void e.toggleClass("faded", Boolean(which?.(e.id())))));
   }
 
+  /** Give lines colours of their own. @param {(id: string) => string | undefined} color by id */
+  tint(color) {
+    this.cy.batch(() => this.cy.edges().forEach((e) => {
+      const tint = color(e.id());
+      if (e.data("tint") === tint) return;
+      if (tint) e.data("tint", tint);
+      else e.removeData("tint");
+    }));
+  }
+
   /** Leave out some lines; they keep their places. @param {Set<string> | null} ids none of null */
   leaveOut(ids) {
     if (!ids && !this.leaving) return;
