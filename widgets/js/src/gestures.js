@@ -57,7 +57,11 @@ export class Gestures {
         if (canvas.alive) canvas.commit(move(canvas.drawing, canvas.folding.dragged(canvas.stage.positions())));
       });
     });
-    cy.on("position bounds pan zoom resize", () => canvas.redrawAll());
+    cy.on("position bounds zoom resize", () => canvas.redrawAll());
+    cy.on("pan", () => {
+      canvas.overlay.pan();
+      canvas.wake();
+    });
     cy.on("zoom", () => canvas.panels.showZoom(cy.zoom()));
     cy.on("select unselect", () => !canvas.stage.applying && canvas.selectionChanged());
     cy.on("tap", (event) => this.#isSecond(event.renderedPosition) && this.#onDouble(event));

@@ -21,7 +21,7 @@ import { EMPTY, endsKey } from "./model.js";
 import { HOST_PADDING, styleSheet } from "./style.js";
 
 /** Links above which a still picture is panned. */
-const STILL_WHILE_PANNING = 1000;
+const STILL_WHILE_PANNING = 150;
 
 /** Room that the floating tools and the legend need, in pixels. */
 export const FRAME = { top: 68, side: 34, bottom: 50 };
@@ -52,13 +52,15 @@ export class Stage {
     /** Object on the screen by id: snapshots share structure, so the same one is unchanged. */
     this.painted = new Map();
     this.curves = new Map();
+    /** Boxes of all that is shown, while nothing moves. @type {{name: string, box: Rect | null}[] | null} */
+    this.boxes = null;
     /** How each line of `lines` runs while its ends stand at `positions`. */
     this.routed = { lines: null, positions: null, routes: /** @type {Map<string, import("./geometry.js").Route>} */ (new Map()) };
     this.shown = shownOf(EMPTY, new Set());
     this.frame = FRAME;
     /** Whether a selection or a position that changes now is our own doing. */
     this.applying = false;
-    this.cy.on("position bounds", () => this.curves.clear());
+    this.cy.on("position bounds", () => this.#forget());
     this.cy.on("zoom", () => this.#magnify());
     this.distance = 0;
     /** Whether names are written larger at every zoom. */
@@ -85,7 +87,7 @@ export class Stage {
     this.animation.finish();
     this.cy.batch(() => this.#diff(shown));
     this.applying = false;
-    this.curves.clear();
+    this.#forget();
     this.#magnify(true);
     // Cytoscape reads this option once, but honours it whenever it is set.
     const renderer = /** @type {any} */ (this.cy).renderer();
@@ -224,12 +226,16 @@ export class Stage {
   /** Which parts of a line are beneath devices that it crosses; null where none is. */
   #covered(line, curve) {
     if (this.painted.size > MOST_COVERED) return null;
-    const others = this.cy
-      .nodes(".device, .group")
-      .map((n) => n.data("name"))
-      .filter((name) => name !== line.a && name !== line.b)
-      .map((name) => this.rect(name));
-    return coveredParts(curve, others);
+    const { devices, groups } = this.shown;
+    this.boxes ??= [...devices.map((d) => d.name), ...groups.map(({ key }) => key)].map((name) => ({ name, box: this.rect(name) }));
+    const others = this.boxes.filter(({ name, box }) => box && name !== line.a && name !== line.b);
+    return coveredParts(curve, others.map(({ box }) => /** @type {Rect} */ (box)));
+  }
+
+  /** Something moved: curves are found anew when they are asked for. */
+  #forget() {
+    this.curves.clear();
+    this.boxes = null;
   }
 
   /** @param {Point} p on the screen @returns {Point} in the drawing */
