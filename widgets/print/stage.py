@@ -172,11 +172,21 @@ def compacted(
         r = whole[g.key].grown(_PADDING if g.host is not None else 0.0)
         middle = (across.at(r.x1) + across.at(r.x2)) / 2, (down.at(r.y1) + down.at(r.y2)) / 2
         found[g.key] = _box(middle, GROUP)
+    _clear(found, groups)
     for each in devices:
         box = boxes[each.name]
         x, y = box.middle
         found[each.name] = _box((across.at(x), down.at(y)), (box.width, box.height))
     return _spread(found, {each.name: boxes[each.name] for each in devices if each.host is None})
+
+
+def _clear(found: dict[str, Rect], groups: Sequence[Group]) -> None:
+    """Let switches that are one box stand below the hosts that they would cover."""
+    blocks = [found[g.key] for g in groups if g.host is not None]
+    for g in groups:
+        hit = [block.y2 for block in blocks if g.host is None and block.meets(found[g.key])]
+        if hit:
+            found[g.key] = _box((found[g.key].middle[0], max(hit) + _SLOT[1]), GROUP)
 
 
 def _box(middle: Point, size: tuple[float, float]) -> Rect:

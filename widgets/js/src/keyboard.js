@@ -16,6 +16,7 @@ export const SHEET = [
   ["G  S  M  N", "add a GPU, a switch, a memory, a NIC"],
   ["Enter", "select the first device, then Tab and Shift+Tab walk on; open a folded host"],
   ["O", "fold or open the selected hosts, or all of them"],
+  ["R", "fold or open racks and pods, as names and links tell them"],
   ["L", "link: Tab or arrows choose the other end, Enter draws"],
   ["*  J  K", "link the selected: all to the one pointed at or to the only switch, in pairs, each to each"],
   ["4  8", "stamp the selection, so that there are four or eight of it"],
@@ -44,7 +45,7 @@ export const SHEET = [
 ];
 
 const PLAIN = {
-  v: ["select"], l: ["link"], b: ["labels"], "#": ["grid"], f: ["fit"], z: ["zoom_selection"], 0: ["zoom"], ContextMenu: ["menu"], h: ["heat"], o: ["fold"], t: ["log"], i: ["inspect"], q: ["layout"], c: ["color_links"], p: ["present"], "?": ["shortcuts"],
+  v: ["select"], l: ["link"], b: ["labels"], "#": ["grid"], f: ["fit"], z: ["zoom_selection"], 0: ["zoom"], ContextMenu: ["menu"], h: ["heat"], o: ["fold"], t: ["log"], i: ["inspect"], q: ["layout"], r: ["fold", { level: "pod" }], c: ["color_links"], p: ["present"], "?": ["shortcuts"],
   g: ["add", { kind: "gpu" }], s: ["add", { kind: "switch" }], m: ["add", { kind: "memory" }],
   ",": ["step", { by: -1, of: "step" }], ".": ["step", { by: 1, of: "step" }],
   n: ["add", { kind: "nic" }], F2: ["rename"], 4: ["stamp", { times: 4 }], 8: ["stamp", { times: 8 }],

@@ -21,7 +21,7 @@ import { EMPTY, endsKey } from "./model.js";
 import { HOST_PADDING, styleSheet } from "./style.js";
 
 /** Links above which a still picture is panned. */
-const STILL_WHILE_PANNING = 150;
+const STILL_WHILE_PANNING = 60;
 
 /** Room that the floating tools and the legend need, in pixels. */
 export const FRAME = { top: 68, side: 34, bottom: 50 };
