@@ -225,7 +225,7 @@ PICTURES = (
     Picture("large-torus", "light", large("TPU v4", "64 GPUs")),
     Picture("large-mi250", "dark", large("MI250", "64 GPUs", Hosts=4)),
     Picture("large-fat-tree", "light", large("Fat-tree", "128 GPUs", Radix=8)),
-    Picture("large-thousand", "dark", large("DGX H100", "1,024 GPUs", Hosts=128)),
+    Picture("large-thousand", "dark", large("DGX H100", "1024 GPUs", Hosts=128)),
     Picture("presented", "dark", presented),
     Picture("narrow", "light", solved, (1024, 700)),
     Picture("phone", "dark", solved, (390, 844)),

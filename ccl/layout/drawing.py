@@ -22,8 +22,8 @@ _GAP = 56.0
 _CIRCLE = 100
 """More GPUs than this are not drawn as a circle."""
 
-_ASPECT = 1.6
-"""Width over height that a drawing aims at."""
+_ASPECT, _WIDEST = 1.6, 2.1
+"""Width over height that a drawing aims at, and at most where that makes its links clearer."""
 
 
 def layout(topology: Topology) -> dict[str, tuple[float, float]]:
@@ -450,7 +450,7 @@ def _room(rows: list[list[Places]], strips: list[Places], graph: Graph, *, width
     if len(rows) > 2 or len(strips[0]) == 1:
         return 0.0
     high = sum(max(_size(each, graph)[1] for each in row) + 1.4 * _GAP for row in (*rows, strips))
-    return max(0.0, (width / _ASPECT - high) / 2)
+    return max(0.0, (width / _WIDEST - high) / 2)
 
 
 def _stacked(rows: list[list[Places]], graph: Graph, *, room: float = 0.0) -> Places:

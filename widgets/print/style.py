@@ -182,10 +182,10 @@ _LOOKS: Mapping[str, tuple[Any, Any, Any]] = {
     "empty": ("#2a3645", "#e2e8ef", "#ebebeb"),
     "accent": ("#4aa3ff", "#1670c9", "#1670c9"),
     "track": ("#202b38", "#dde5ee", "#ebebeb"),
-    # Of classes of links: none is orange, nor that of a kind of device.
+    # Of classes of links: none is orange, which is the bottleneck's.
     "links": (
-        ("#8fa8c4", "#d98fc0", "#93c26b", "#7fd0e0", "#c4b5fd", "#d6cf6a"),
-        ("#5b7391", "#a8387f", "#4b7a1e", "#0e7490", "#6d4fc4", "#7a6a00"),
+        ("#8fa8c4", "#c9a2ff", "#93c26b", "#7fd0e0", "#d98fc0", "#d6cf6a"),
+        ("#5b7391", "#8a35b8", "#4b7a1e", "#0e7490", "#a8387f", "#7a6a00"),
         (),
     ),
     "paper": (False, False, True),

@@ -13,10 +13,10 @@ const ON_LIGHT = [
   "#1b7fc0", "#b87400", "#00805c", "#b0488a", "#857800", "#004f8c", "#3aa0c9", "#6f51b5",
 ];
 
-/** Colours of classes of links: none is orange, nor that of a kind of device. */
+/** Colours of classes of links: none is orange, which is the bottleneck's. */
 const LINKS = {
-  dark: ["#8fa8c4", "#d98fc0", "#93c26b", "#7fd0e0", "#c4b5fd", "#d6cf6a"],
-  light: ["#5b7391", "#a8387f", "#4b7a1e", "#0e7490", "#6d4fc4", "#7a6a00"],
+  dark: ["#8fa8c4", "#c9a2ff", "#93c26b", "#7fd0e0", "#d98fc0", "#d6cf6a"],
+  light: ["#5b7391", "#8a35b8", "#4b7a1e", "#0e7490", "#a8387f", "#7a6a00"],
 };
 
 /** Colour of a class of links. @param {number} index @param {string} theme */
