@@ -14,6 +14,8 @@ import { linkColor } from "./style.js";
 
 /** Devices from which on links have colours, and what is pointed at stands out, without being asked. */
 export const LARGE = 64;
+/** Links above which pointing lets none step back: it would take longer than the pointer stays. */
+const MOST_LIT = 1500;
 /** Classes that can be told apart. */
 const MOST_CLASSES = 6;
 
@@ -108,7 +110,8 @@ export class LinkClasses {
   /** Which lines step back, by id; null where none does. */
   get faded() {
     const { canvas, off } = this;
-    const ends = canvas.hovered && canvas.drawing.topology.devices.length >= LARGE ? endsOfHovered(canvas.hovered) : null;
+    const fits = canvas.drawing.topology.devices.length >= LARGE && canvas.shown.lines.length <= MOST_LIT;
+    const ends = canvas.hovered && fits ? endsOfHovered(canvas.hovered) : null;
     if (!off.size && !ends) return null;
     const lit = ends && new Set(canvas.shown.lines.filter(({ a, b }) => ends(a, b)).map(({ id }) => lineId(id)));
     return (id) => (lit !== null && !lit.has(id)) || off.has(this.classOfLine.get(id));

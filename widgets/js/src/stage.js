@@ -192,7 +192,7 @@ export class Stage {
     const { devices, groups, lines } = this.shown;
     const hosts = [...this.rooms.keys()].map((name) => this.hostRect(name));
     const bent = lines
-      .filter((line) => this.routed.routes.get(line.id))
+      .filter((line) => this.routeOf(line))
       .flatMap((line) => aroundOf(this.curve(line)));
     return hullRect([
       ...devices.map((d) => this.rect(d.name)),
@@ -217,10 +217,15 @@ export class Stage {
     return made;
   }
 
+  /** How a line runs. @param {import("./types.js").Line} line */
+  routeOf({ id }) {
+    return this.routed.routes.get(id) ?? 0;
+  }
+
   /** The visible curve of a line alone, which is quickly found. @param {import("./types.js").Line} line */
-  shape({ id, a, b }) {
-    const [from, to] = [this.rect(a), this.rect(b)];
-    return from && to ? curveBetween(from, to, this.routed.routes.get(id) ?? 0) : null;
+  shape(line) {
+    const [from, to] = [this.rect(line.a), this.rect(line.b)];
+    return from && to ? curveBetween(from, to, this.routeOf(line)) : null;
   }
 
   /** Which parts of a line are beneath devices that it crosses; null where none is. */
