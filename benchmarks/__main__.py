@@ -15,6 +15,7 @@ from benchmarks import (
     formats,
     methods,
     model_costs,
+    player,
     responses,
     scale,
     schedules,
@@ -41,7 +42,7 @@ app.command("classes")(model_costs.classes)
 app.command("catalog")(campaigns.catalog)
 app.command("sweep")(campaigns.sweep)
 app.command("formats")(formats.main)
-app.command("player")(responses.player)
+app.command("player")(player.player)
 app.command("whatif")(responses.whatif)
 app.command("truth")(truth.main)
 

@@ -171,14 +171,18 @@ def error(page: Page) -> None:
     page.locator("#trouble", has_text="chunks").wait_for()
 
 
-def rails(page: Page) -> None:
-    """Show 128 GPUs on rails, the columns of the page hidden."""
-    open_cluster(page, "DGX A100", counted="128 GPUs", Hosts=16)
-    page.locator(".tl-graph canvas").first.click(position={"x": 5, "y": 200})
-    page.keyboard.press("[")
-    page.keyboard.press("]")
-    page.wait_for_timeout(800)
-    page.keyboard.press("f")
+def large(name: str, counted: str, **parameters: int) -> Callable[[Page], None]:
+    """Show a large cluster, the columns of the page hidden."""
+
+    def prepare(page: Page) -> None:
+        open_cluster(page, name, counted=counted, **parameters)
+        page.locator(".tl-graph canvas").first.click(position={"x": 5, "y": 200})
+        page.keyboard.press("[")
+        page.keyboard.press("]")
+        page.wait_for_timeout(800)
+        page.keyboard.press("f")
+
+    return prepare
 
 
 def presented(page: Page) -> None:
@@ -215,7 +219,13 @@ PICTURES = (
     Picture("compared", "light", compared),
     Picture("in-step", "dark", in_step),
     Picture("imported", "light", imported),
-    Picture("rails", "light", rails),
+    Picture("rails", "light", large("DGX A100", "128 GPUs", Hosts=16)),
+    Picture("large-rails", "dark", large("DGX A100", "128 GPUs", Hosts=16)),
+    Picture("large-nvl72", "light", large("GB200 NVL72", "72 GPUs")),
+    Picture("large-torus", "light", large("TPU v4", "64 GPUs")),
+    Picture("large-mi250", "dark", large("MI250", "64 GPUs", Hosts=4)),
+    Picture("large-fat-tree", "light", large("Fat-tree", "128 GPUs", Radix=8)),
+    Picture("large-thousand", "dark", large("DGX H100", "1024 GPUs", Hosts=128)),
     Picture("presented", "dark", presented),
     Picture("narrow", "light", solved, (1024, 700)),
     Picture("phone", "dark", solved, (390, 844)),

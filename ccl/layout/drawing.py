@@ -1,9 +1,10 @@
 """Default layout of a drawing that nobody has arranged yet.
 
-Grids, tori and hypercubes are drawn as such, a torus of three dimensions as a block; one-way graphs
-from left to right; hosts on rails as a table, a column for each host and a row for each rail, whose
-links look like buses; other clusters of hosts as blocks around their switches, pods of a fat-tree
-likewise; everything else as circles or as tiers of switches above GPUs.
+Grids, tori and hypercubes are drawn as such, a torus of three dimensions as a block of sheared
+layers; one-way graphs from left to right; hosts on rails as a table, a column for each host and a
+row for each rail, whose links look like buses; other clusters of hosts as blocks around their
+switches, pods of a fat-tree likewise; everything else as circles or as tiers of switches above
+GPUs.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ _GAP = 56.0
 _CIRCLE = 100
 """More GPUs than this are not drawn as a circle."""
 
-_ASPECT = 1.6
-"""Width over height that a drawing aims at."""
+_ASPECT, _WIDEST = 1.6, 2.1
+"""Width over height that a drawing aims at, and at most where that makes its links clearer."""
 
 
 def layout(topology: Topology) -> dict[str, tuple[float, float]]:
@@ -64,6 +65,8 @@ def _shape(graph: Graph, *, wide: bool) -> Places | None:
     if found is None:
         return None
     shape, wrap = found
+    if len(shape) == _SOLID and math.prod(shape) > 2**_SOLID:
+        return _sheared(graph.gpus, shape)
     if len(shape) == 1:
         return grid(graph.gpus, columns=12, pitch=(128.0, 130.0), snake=True)
     if wide:
@@ -169,6 +172,28 @@ def _drawn(
     return places
 
 
+_SOLID = 3
+"""Sides of a block."""
+_AISLE, _RISE = 130.0, 56.0
+"""Pixels from column to column of a sheared layer, and by how much each stands higher."""
+
+
+def _sheared(names: Sequence[str], shape: Sequence[int]) -> Places:
+    """Draw the layers of a block side by side, seen from the left: the farther back the higher.
+
+    Rows are so far apart that all devices of a layer have heights of their own: links between
+    layers run level, and pass behind no device. Each row, column and file is evenly spaced.
+    """
+    columns = shape[-1]
+    high = max(_RISE * columns, _RISE + 112.0)
+    wide = _AISLE * (columns + 0.5)
+    places = itertools.product(*map(range, shape))
+    return {
+        name: (wide * layer + _AISLE * column, high * row - _RISE * column)
+        for name, (layer, row, column) in zip(names, places, strict=True)
+    }
+
+
 def _evenly(count: int, step: tuple[float, float]) -> list[tuple[float, float]]:
     return [(number * step[0], number * step[1]) for number in range(count)]
 
@@ -181,8 +206,6 @@ def _layers(
     Layers step a little aside, so that links between them do not run along their rows.
     """
     (width, height), (x, y) = extent, pitch
-    if len(sides) == 1 and sides[0] >= _RING:
-        return [_in_a_ring(sides[0], (width + 1.4 * x, height + 1.4 * y), (0.3 * x, 0.35 * y))]
     axes: list[list[tuple[float, float]]] = []
     across = True
     for side in reversed(sides):
@@ -195,27 +218,6 @@ def _layers(
         )
         across = width < _ASPECT * height
     return axes
-
-
-_RING = 4
-"""Layers from which on they stand in a ring."""
-
-
-def _in_a_ring(
-    count: int, pitch: tuple[float, float], aside: tuple[float, float]
-) -> list[tuple[float, float]]:
-    """Return where layers begin: two rows, forth and back, so that the last is beside the first.
-
-    Each steps a little aside, so that links between them do not run along their rows.
-    """
-    across = math.ceil(count / 2)
-    found = []
-    for number in range(count):
-        row, column = divmod(number, across)
-        column = across - 1 - column if row else column
-        x, y = pitch[0] * column, pitch[1] * row
-        found.append((x + aside[0] * row, y + aside[1] * (column % 2)))
-    return found
 
 
 def _extent(shape: tuple[int, ...], vectors: list[tuple[float, float]]) -> tuple[float, float]:
@@ -309,68 +311,110 @@ def _around(loose: Sequence[str], members: list[list[str]], graph: Graph) -> Pla
     ]
     if not middle:
         return _stacked([*([each] for each in strips), *rows], graph)
+    room = _room(rows, strips, graph, width=width)
     half = len(rows) // 2
     # Blocks open upwards; those above the switches are turned over to open to them.
     upper = [[{k: (x, -y) for k, (x, y) in each.items()} for each in row] for row in rows[:half]]
-    return _stacked([*upper, *([each] for each in strips), *rows[half:]], graph)
+    return _stacked([*upper, *([each] for each in strips), *rows[half:]], graph, room=room)
 
 
-_TABLE = range(4, 25)
+_TABLE = range(2, 25)
 """Numbers of hosts that are drawn as the columns of a table."""
+_OVAL = 16
+"""GPUs of a host with links among them that may stand in an oval."""
 
 
 def _rails(graph: Graph, hosts: Mapping[str, str | None]) -> Places | None:
     """Draw a column for each host and a row for each rail, whose switch stands in the middle.
 
     A rail is a switch that is joined with one GPU of each host; None unless all switches between
-    hosts are that, or stand above the rails.
+    hosts are that, or stand above the rails. One switch that is joined with all GPUs of hosts with
+    links inside is drawn likewise: these run along the rows.
     """
     columns: dict[str, list[str]] = {}
     for name in graph.names:
         columns.setdefault(hosts[name] or "", []).append(name)
     loose = columns.pop("", [])
-    if len(columns) not in _TABLE:
-        return None
     inner = [[name for name in each if name not in graph.is_gpu] for each in columns.values()]
-    row = {name: i for i, name in enumerate(name for name in loose if graph.gpus_at(name))}
-    rows = [_row_of(graph, each, row) for each in columns.values()]
-    whole = set(range(len(row)))
-    if len(row) < 2 or any(each is None or {*each.values()} != whole for each in rows):
+    if len(columns) not in _TABLE or any(len(each) > 1 for each in inner):
         return None
-    if any(len(each) > 1 for each in inner) or any(hosts[name] is None for name in graph.gpus):
+    gpus = [[name for name in each if name in graph.is_gpu] for each in columns.values()]
+    linked = any(graph.gpus_at(name) for name in graph.gpus)
+    rails = _rails_of(graph, [name for name in loose if graph.gpus_at(name)], gpus)
+    if rails is None or (linked and (any(inner) or len(gpus[0]) > _OVAL)):
         return None
-    if any(graph.gpus_at(name) for name in graph.gpus):
-        return None  # links inside a column would have to go around its GPUs
+    rows, flat = rails
+    if flat and not linked:
+        return None
+    order = (
+        [rows[name] for name in graph.within(gpus[0]).walk()] if linked else [*range(len(gpus[0]))]
+    )
+    spots = _oval(order) if linked else {row: (0.0, row) for row in order}
+    return _table(graph, list(columns.values()), (rows, spots), loose=loose)
+
+
+def _rails_of(
+    graph: Graph, loose: Sequence[str], gpus: Sequence[Sequence[str]]
+) -> tuple[dict[str, int], bool] | None:
+    """Return the rail of each GPU and each switch, and whether all have the same switch."""
+    many = len(gpus[0])
+    if {len(each) for each in gpus} != {many} or many * len(gpus) != len(graph.gpus):
+        return None
+    if len(loose) == 1 and many > 1 and len(graph.gpus_at(loose[0])) == len(graph.gpus):
+        return {name: i for each in gpus for i, name in enumerate(each)}, True
+    rows = {name: i for i, name in enumerate(loose)}
+    for each in gpus:
+        found = [[rows[other] for other in graph.near[name] if other in rows] for name in each]
+        if sorted(found) != [[i] for i in range(len(loose))]:
+            return None
+        rows |= {name: rail for name, (rail,) in zip(each, found, strict=True)}
+    return (rows, False) if len(loose) > 1 else None
+
+
+def _oval(order: Sequence[int]) -> dict[int, tuple[float, float]]:
+    """Return where the GPU of each rail stands in its host, in an oval: each has its own row."""
+    half = len(order) / 2
+    spots = {}
+    for i, rail in enumerate(order):
+        row = 2 * i if i < half else 2 * (len(order) - 1 - i) + 1
+        aside = _ASIDE * math.sqrt(1 - ((row + 0.5) / half - 1) ** 2)
+        spots[rail] = (aside if i < half else -aside, float(row))
+    return spots
+
+
+_COLUMN, _ROWS, _ASIDE = 190.0, (84.0, 150.0), 170.0
+"""Pixels from host to host, from rail to rail (the more hosts the more), half across an oval."""
+
+
+def _table(
+    graph: Graph,
+    columns: Sequence[Sequence[str]],
+    rails: tuple[Mapping[str, int], Mapping[int, tuple[float, float]]],
+    *,
+    loose: Sequence[str],
+) -> Places:
+    """Draw hosts left and right of the switches between them."""
+    rows, spots = rails
+    wide = _COLUMN + 2 * max(abs(x) for x, _ in spots.values())
     half = math.ceil(len(columns) / 2)
-    high = min(_ROWS[1], max(_ROWS[0], _COLUMN * (len(columns) + 1) / _ASPECT / (len(row) + 3)))
-    places = {name: (0.0, high * number) for name, number in row.items()}
-    for i, (found, above) in enumerate(zip(rows, inner, strict=True)):
-        assert found is not None
-        x = _COLUMN * (i - half + (i >= half))
-        places |= {name: (x, high * number) for name, number in found.items()}
-        places |= dict.fromkeys(above, (x, -high))
-    upper = [name for name in loose if name not in row]
+    high = wide * (len(columns) + 1) / _ASPECT / (len(spots) + 3)
+    high = min(_ROWS[1], max(_ROWS[0] - 12.0 * (wide > _COLUMN), high))
+    middle = (_COLUMN + wide) / 2 if len(columns) > 1 else 0.0
+    places: Places = {}
+    for i, members in enumerate(columns):
+        x = wide * (i - half + 0.5) + (middle - wide / 2) * (1 if i >= half else -1)
+        for name in members:
+            aside, row = spots[rows[name]] if name in rows else (0.0, -1.0)
+            places[name] = (x + aside, high * row)
+    upper = [name for name in loose if name not in rows]
+    if not any(name in rows for name in loose):
+        return {**places, upper[0]: (0.0, high * (len(spots) - 1) / 2)}
+    places |= {name: (0.0, high * spots[rows[name]][1]) for name in loose if name in rows}
     if upper:
         block = spread(upper, graph, width=1200.0)
         bottom = box(block, graph.kind)[3]
         places |= {name: (x, y - bottom - 2.0 * high) for name, (x, y) in block.items()}
     return places
-
-
-_COLUMN, _ROWS = 190.0, (84.0, 150.0)
-"""Pixels from host to host, and from rail to rail: the more hosts the more."""
-
-
-def _row_of(graph: Graph, members: Sequence[str], row: Mapping[str, int]) -> dict[str, int] | None:
-    """Return the rail of each GPU of a host, None where one has several or none."""
-    found = {}
-    for name in members:
-        if name in graph.is_gpu:
-            rails = [row[other] for other in graph.near[name] if other in row]
-            if len(rails) != 1:
-                return None
-            found[name] = rails[0]
-    return found if len({*found.values()}) == len(found) else None
 
 
 _POD = 8
@@ -485,13 +529,28 @@ def _rows(blocks: list[Places], graph: Graph, *, even: bool) -> list[list[Places
     return [blocks[i : i + columns] for i in range(0, len(blocks), columns)]
 
 
-def _stacked(rows: list[list[Places]], graph: Graph) -> Places:
-    """Draw rows of blocks one under the other, each centred."""
+def _room(rows: list[list[Places]], strips: list[Places], graph: Graph, *, width: float) -> float:
+    """Return the pixels above and below what stands between two rows of many blocks.
+
+    Links that fan out from there are the steeper, and the easier told apart, the more there are.
+    """
+    if len(rows) > 2 or len(strips[0]) == 1:
+        return 0.0
+    high = sum(max(_size(each, graph)[1] for each in row) + 1.4 * _GAP for row in (*rows, strips))
+    return max(0.0, (width / _WIDEST - high) / 2)
+
+
+def _stacked(rows: list[list[Places]], graph: Graph, *, room: float = 0.0) -> Places:
+    """Draw rows of blocks one under the other, each centred; `room` is around all but the outer."""
     places: Places = {}
     top = 0.0
-    for row in rows:
+    most = max(map(len, rows))
+    for number, row in enumerate(rows):
         sizes = [_size(each, graph) for each in row]
         left = -(sum(width for width, _ in sizes) + _GAP * (len(row) - 1)) / 2
+        if 1 < len(row) < most and (most - len(row)) % 2:
+            left -= (sizes[0][0] + _GAP) / 2  # in the columns of the others
+        top += room * (number > 0)
         height = max(high for _, high in sizes)
         for block, (width, _) in zip(row, sizes, strict=True):
             places |= moved(block, graph.kind, (left + width / 2, top + height / 2))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, expect
 
-from benchmarks.responses import film as busy_film
+from benchmarks.player import film as busy_film
 
 pytestmark = pytest.mark.browser
 

@@ -136,6 +136,25 @@ def test_links_inside_hosts_are_no_columns():
     assert len({places[f"g{rank}"][0] for rank in range(8)}) > 1
 
 
+@pytest.mark.parametrize("name", ["mi300x:hosts=4", "mi250:hosts=4"])
+def test_hosts_with_links_inside_are_ovals_with_a_row_for_each_gpu(name):
+    """Links to the switches between hosts run level, at the same heights in all hosts."""
+    topology = gallery.open_cluster(name)
+    places = layout(topology)
+    many = len(topology.ranks) // 4
+    heights = np.array([places[rank][1] for rank in topology.ranks]).reshape(4, many)
+
+    assert (heights == heights[0]).all()
+    assert np.diff(np.sort(heights[0])).min() > SIZES["gpu"][1]
+
+
+def test_rows_of_trays_stand_in_the_same_columns():
+    """So links of a tray may run down behind the trays below it."""
+    places = layout(gallery.open_cluster("gb200-nvl72"))
+
+    assert len({places[f"g{rank}"][0] for rank in range(72)}) == 10
+
+
 def test_pods_stand_around_their_core():
     """Half of the pods of 16 GPUs above it, upside down, and half below."""
     topology = gallery.open_cluster("fat-tree:radix=8")
@@ -148,15 +167,17 @@ def test_pods_stand_around_their_core():
     assert (right.max() - left.min()) / (bottom.max() - top.min()) < 4
 
 
-def test_four_layers_of_a_torus_stand_in_a_ring():
-    """Each is beside the next, and the last beside the first."""
+def test_a_torus_of_three_dimensions_is_a_block():
+    """Rows, columns and files are straight and even; no link of a file passes behind a device."""
     topology = gallery.open_cluster("tpu-v4")
     places = layout(topology)
-    corners = np.array([places[topology.ranks[16 * layer]] for layer in range(4)])
-    ahead = np.abs(np.roll(corners, -1, axis=0) - corners)
+    at = np.array([places[name] for name in topology.ranks]).reshape(4, 4, 4, 2)
 
-    assert (ahead.max(axis=1) < 1000).all()
-    assert (ahead.min(axis=1) < 100).all()
+    for axis in range(3):
+        assert np.ptp(np.diff(at, axis=axis), axis=axis).max() < 1
+    heights = at[0, :, :, 1].ravel()
+    assert np.diff(np.sort(heights)).min() > SIZES["gpu"][1] / 2 + 5
+    assert np.ptp(at[:, :, :, 1], axis=0).max() == 0
 
 
 def test_one_way_graphs_run_from_left_to_right():

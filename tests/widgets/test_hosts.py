@@ -16,6 +16,7 @@ import pytest
 import widgets
 from ccl.collective import all_gather
 from ccl.errors import ProblemError
+from ccl.layout import layout
 from ccl.plans import Schedule, Send
 from ccl.problem import Problem
 from ccl.topology import Topology, device, duplex
@@ -61,6 +62,13 @@ def test_the_widget_and_the_dash_component_have_the_same_properties(jupyter, bun
         "style",
         *PROPS,
     ]
+
+
+def test_a_notebook_lays_a_drawing_out_anew(jupyter):
+    widget = jupyter.TopologyWidget(PAIR, {"a": (0, 0), "b": (0, 900)})
+    widget.wish = {"name": "layout", "n": 1}
+
+    assert widget.command == {"name": "move", "args": {"to": layout(PAIR)}, "n": 1}
 
 
 def test_the_canvas_reads_no_property_that_python_does_not_know():

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from ccl.bound import Bound, Cut
 from ccl.collective import all_gather, all_reduce
 from ccl.errors import FormatError
+from ccl.layout import layout
 from ccl.plans import Schedule, Send
 from ccl.problem import Problem
 from ccl.result import Stop, conclude
@@ -25,10 +26,12 @@ from tests.interchange.formats.strategies import drawings, planned
 from widgets.pages.writers import write
 from widgets.print.cutting import Region, outline
 from widgets.print.legend import Entry, rows
+from widgets.print.link_classes import link_classes
 from widgets.print.playback import Moment, Playback, place, tokens
+from widgets.print.routes import bend_around, curve_between
 from widgets.print.sheet import Box, Dot, Rect, Stroke, Words
-from widgets.print.stage import Stage, bend_around, curve_between
-from widgets.print.style import DARK, LIGHT, OKABE_ITO
+from widgets.print.stage import Stage
+from widgets.print.style import DARK, LIGHT, OKABE_ITO, PAPER
 from widgets.print.view import View, short_name
 from widgets.view_model.scene import scene
 
@@ -372,3 +375,22 @@ def test_a_legend_goes_on_in_further_rows_and_shows_some_of_many_chunks():
     found = rows([[entry] * 10, [entry]], 640.0)
 
     assert [len(row) for row in found] == [3, 3, 3, 1, 1]
+def test_links_of_a_large_drawing_have_classes_as_on_the_canvas():
+    """By medium where there are several, else by tier; a small drawing has none."""
+    rails = link_classes(open_cluster("dgx-a100:hosts=16"))
+    tree = link_classes(open_cluster("fat-tree:radix=8"))
+
+    assert set(rails.values()) == {"NVLink 3", "InfiniBand HDR"}
+    assert list(dict.fromkeys(tree.values())) == ["Tier 1", "Tier 2", "Tier 3"]
+    assert link_classes(open_cluster("dgx-a100:hosts=2")) == {}
+
+
+def test_a_large_drawing_is_coloured_with_a_legend():
+    """In print it is not: nothing there is to please."""
+    topology = open_cluster("dgx-a100:hosts=8")
+    stage = Stage.of(topology, layout(topology))
+    texts = {each.text for each in View(stage, LIGHT).still() if isinstance(each, Words)}
+    paper = {each.text for each in View(stage, PAPER).still() if isinstance(each, Words)}
+
+    assert {"NVLink 3", "InfiniBand HDR"} <= texts
+    assert not {"NVLink 3", "InfiniBand HDR"} & paper

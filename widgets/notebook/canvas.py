@@ -65,6 +65,7 @@ class TopologyWidget(Still, anywidget.AnyWidget):
     link_preset = traitlets.Dict({"bandwidth": 50.0, "alpha": 0.7, "medium": ""}).tag(sync=True)
     command = traitlets.Dict({}).tag(sync=True)
     message = traitlets.Dict({}).tag(sync=True)
+    wish = traitlets.Dict({}).tag(sync=True)
     trouble = traitlets.Dict({}).tag(sync=True)
 
     def __init__(
@@ -153,6 +154,11 @@ class TopologyWidget(Still, anywidget.AnyWidget):
         """Run a command of the canvas, such as ``do("align", how="left")`` or ``do("play")``."""
         self._commands += 1
         self.command = {"name": command, "args": arguments, "n": self._commands}
+
+    @traitlets.observe("wish")
+    def _grant(self, change: dict[str, Any]) -> None:
+        if change["new"].get("name") == "layout":
+            self.do("move", to=layout(self.topology))
 
     def set_state(self, sync_data: dict[str, Any]) -> None:
         """Take what the view says; an error of whoever observes it appears below the view.

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from widgets.print.routes import Ends
 from widgets.print.sheet import Area, Box, Point, Rect, Shape, Stroke, Words, around, width
-from widgets.print.stage import HOST_NAME, Ends, Line, Stage
+from widgets.print.stage import HOST_NAME, Line, Stage
 from widgets.print.style import Look
 
 Loop = tuple[Point, ...]

@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -24,6 +24,7 @@ import numpy as np
 from ccl.layout import layout
 from ccl.text import count
 from ccl.topology import Device, DeviceKind, Link, Topology
+from widgets.print.routes import Curve, Ends, covered, curve_between, routes_of
 from widgets.print.sheet import Point, Rect, around
 
 MOST_DEVICES = 300
@@ -171,11 +172,21 @@ def compacted(
         r = whole[g.key].grown(_PADDING if g.host is not None else 0.0)
         middle = (across.at(r.x1) + across.at(r.x2)) / 2, (down.at(r.y1) + down.at(r.y2)) / 2
         found[g.key] = _box(middle, GROUP)
+    _clear(found, groups)
     for each in devices:
         box = boxes[each.name]
         x, y = box.middle
         found[each.name] = _box((across.at(x), down.at(y)), (box.width, box.height))
     return _spread(found, {each.name: boxes[each.name] for each in devices if each.host is None})
+
+
+def _clear(found: dict[str, Rect], groups: Sequence[Group]) -> None:
+    """Let switches that are one box stand below the hosts that they would cover."""
+    blocks = [found[g.key] for g in groups if g.host is not None]
+    for g in groups:
+        hit = [block.y2 for block in blocks if g.host is None and block.meets(found[g.key])]
+        if hit:
+            found[g.key] = _box((found[g.key].middle[0], max(hit) + _SLOT[1]), GROUP)
 
 
 def _box(middle: Point, size: tuple[float, float]) -> Rect:
@@ -204,134 +215,6 @@ def _spread(found: dict[str, Rect], loose: Mapping[str, Rect]) -> dict[str, Rect
     return found
 
 
-_BENDS = (0, 60, -60, 95, -95, 140, -140, 200, -200, 280, -280)
-_CLEARANCE = 5.0
-_MOST_SAMPLES = 400
-"""Points of a way that are looked at."""
-_REACH = 150.0
-"""How far beside a link boxes may stand in the way of its bends."""
-
-
-@dataclass(frozen=True, slots=True)
-class Curve:
-    """The visible part of a link: straight, or a parabola with control point `c`."""
-
-    a: Point
-    b: Point
-    c: Point | None
-    length: float
-
-    def at(self, share: float, side: float = 0.0) -> Point:
-        """Return the point so far on the way from a to b, `side` to the right of it."""
-        (ax, ay), (bx, by) = self.a, self.b
-        if self.c is None:
-            x, y, dx, dy = ax + (bx - ax) * share, ay + (by - ay) * share, bx - ax, by - ay
-        else:
-            cx, cy = self.c
-            left = 1 - share
-            x = left * left * ax + 2 * left * share * cx + share * share * bx
-            y = left * left * ay + 2 * left * share * cy + share * share * by
-            dx = left * (cx - ax) + share * (bx - cx)
-            dy = left * (cy - ay) + share * (by - cy)
-        length = math.hypot(dx, dy) or 1.0
-        return x - dy / length * side, y + dx / length * side
-
-    @property
-    def points(self) -> tuple[Point, ...]:
-        """Of its stroke."""
-        return (self.a, self.b) if self.c is None else (self.a, self.c, self.b)
-
-
-def curve_between(start: Rect, end: Rect, bend: float = 0.0) -> Curve:
-    """Return the way from box to box that deviates by `bend` to the side."""
-    p, q = start.middle, end.middle
-    c = control(p, q, bend) if bend else None
-    a, b = _border(start, c or q), _border(end, c or p)
-    length = math.dist(a, b)
-    if c is not None:
-        length = (length + math.dist(c, a) + math.dist(b, c)) / 2
-    return Curve(a, b, c, length or 1.0)
-
-
-def control(p: Point, q: Point, bend: float) -> Point:
-    """Return the control point of a way that deviates by `bend` to the side."""
-    length = math.dist(p, q) or 1.0
-    (px, py), (qx, qy) = p, q
-    return (px + qx) / 2 - (qy - py) / length * bend, (py + qy) / 2 + (qx - px) / length * bend
-
-
-def _border(box: Rect, to: Point) -> Point:
-    """Return where the way from the middle of a box to a point leaves it."""
-    (mx, my), (x, y) = box.middle, to
-    dx, dy = x - mx, y - my
-    share = min(
-        box.width / 2 / abs(dx) if dx else math.inf,
-        box.height / 2 / abs(dy) if dy else math.inf,
-        1.0,
-    )
-    return mx + dx * share, my + dy * share
-
-
-def bend_around(p: Point, q: Point, boxes: np.ndarray) -> float:
-    """Return how far a link has to bend to cross no box, or the fewest.
-
-    Parameters
-    ----------
-    p, q
-        Middles of its ends.
-    boxes
-        The others, shape (boxes, 4): left, top, right, bottom.
-    """
-    length = math.dist(p, q)
-    near = _near(p, q, boxes)
-    if not len(near):
-        return 0.0
-    best, fewest = 0.0, math.inf
-    for bend in _BENDS:
-        if abs(bend) > length * 0.7:
-            break
-        hits = _crossings(p, q, bend, boxes=near)
-        if hits < fewest:
-            best, fewest = float(bend), hits
-        if not hits:
-            break
-    return best
-
-
-def _near(p: Point, q: Point, boxes: np.ndarray) -> np.ndarray:
-    grown = boxes + np.array([-_CLEARANCE, -_CLEARANCE, _CLEARANCE, _CLEARANCE])
-    (left, right), (top, bottom) = sorted((p[0], q[0])), sorted((p[1], q[1]))
-    kept: np.ndarray = grown[
-        (grown[:, 0] < right + _REACH)
-        & (grown[:, 2] > left - _REACH)
-        & (grown[:, 1] < bottom + _REACH)
-        & (grown[:, 3] > top - _REACH)
-    ]
-    return kept
-
-
-def _crossings(p: Point, q: Point, bend: float, *, boxes: np.ndarray) -> int:
-    samples = min(_MOST_SAMPLES, max(8, math.ceil(math.dist(p, q) / 12)))
-    share = np.arange(1, samples)[:, None] / samples
-    middle = np.array(control(p, q, bend))
-    left = 1 - share
-    at = left * left * np.array(p) + 2 * left * share * middle + share * share * np.array(q)
-    x, y = at[:, :1], at[:, 1:]
-    inside = (x >= boxes[:, 0]) & (x <= boxes[:, 2]) & (y >= boxes[:, 1]) & (y <= boxes[:, 3])
-    return int(inside.any(axis=0).sum())
-
-
-def covered(curve: Curve, boxes: Sequence[Rect], *, parts: int = 48) -> tuple[bool, ...]:
-    """Say of each part of a way whether it lies beneath one of some boxes; empty if none does."""
-    middles = [curve.at((part + 0.5) / parts) for part in range(parts)]
-    found = tuple(
-        any(box.x1 <= x <= box.x2 and box.y1 <= y <= box.y2 for box in boxes) for x, y in middles
-    )
-    return found if any(found) else ()
-
-
-Ends = tuple[str, str]
-
 SIZES = {"gpu": (78.0, 60.0), "switch": (124.0, 34.0), "memory": (92.0, 46.0), "nic": (70.0, 34.0)}
 """Width and height of the box of each kind of device."""
 
@@ -343,8 +226,6 @@ MOST_LINES = 20_000
 """Lines that are drawn; of more there would be one black spot."""
 _MANY_LINKS = 800
 """Lines above which they are drawn thinner and fainter."""
-_MOST_BENT = 900
-"""Lines above which they are not led around devices: nobody can follow that many anyway."""
 _MOST_COVERED = 1200
 """Devices and lines above which chunks are shown even where their line is beneath a device."""
 _FARTHEST = 1e7
@@ -429,7 +310,9 @@ class Stage:
         pairs = _pairs(topology, home)
         if len(pairs) > MOST_LINES:
             return cls(topology, boxes, (), groups, len(pairs))
-        return cls(topology, boxes, _lines(pairs, boxes, home, _buses(topology, pairs)), groups)
+        switches = [each.name for each in topology.devices if each.kind == "switch"]
+        switches += [g.key for g in groups if all(each.kind == "switch" for each in g.members)]
+        return cls(topology, boxes, _lines(pairs, boxes, home, switches), groups)
 
     @cached_property
     def devices(self) -> tuple[Device, ...]:
@@ -461,9 +344,8 @@ class Stage:
         rects = list(self.boxes.values())
         rects += [Rect(r.x1, r.y1 - HOST_NAME, r.x2, r.y2) for r in self.hosts.values()]
         for line in self.lines:
-            if line.curve.c is not None:
-                x, y = line.curve.at(0.5)
-                rects.append(Rect(x, y, x, y))
+            points = line.curve.points if line.curve.legs else (line.curve.at(0.5),)
+            rects += [Rect(x, y, x, y) for x, y in points if line.curve.c or line.curve.legs]
         return around(rects) if rects else Rect(0.0, 0.0, 240.0, 120.0)
 
 
@@ -477,45 +359,18 @@ def _pairs(topology: Topology, home: Mapping[str, str]) -> dict[Ends, list[Link]
     return pairs
 
 
-def _buses(topology: Topology, pairs: Iterable[Ends]) -> dict[str, set[str]]:
-    """Return what each switch is joined with."""
-    found: dict[str, set[str]] = {d.name: set() for d in topology.devices if d.kind == "switch"}
-    for a, b in pairs:
-        for one, other in ((a, b), (b, a)):
-            if one in found:
-                found[one].add(other)
-    return found
-
-
-def _is_bus(ends: Ends, boxes: Mapping[str, Rect], buses: Mapping[str, set[str]]) -> bool:
-    """Return whether a link runs straight, behind nothing but what its switch is joined with."""
-    p, q = (boxes[end].middle for end in ends)
-    if abs(p[0] - q[0]) >= 1 and abs(p[1] - q[1]) >= 1:
-        return False
-    return any(
-        bend_around(p, q, _rects(boxes, {*ends, *buses[end]})) == 0 for end in ends if end in buses
-    )
-
-
-def _rects(boxes: Mapping[str, Rect], without: Set[str]) -> np.ndarray:
-    """Return all boxes but some, shape (boxes, 4)."""
-    return np.array([box for name, box in boxes.items() if name not in without]).reshape(-1, 4)
-
-
 def _lines(
     pairs: Mapping[Ends, list[Link]],
     boxes: Mapping[str, Rect],
     home: Mapping[str, str],
-    buses: Mapping[str, set[str]],
+    switches: Iterable[str],
 ) -> tuple[Line, ...]:
     lines = []
+    routes = routes_of(list(pairs), boxes, switches)
     for (a, b), links in pairs.items():
-        bend = 0.0
-        if len(pairs) <= _MOST_BENT and not _is_bus((a, b), boxes, buses):
-            bend = bend_around(boxes[a].middle, boxes[b].middle, _rects(boxes, {a, b}))
         carries = {each.ends: home.get(each.src, each.src) == a for each in links}
         line = Line(
-            curve=curve_between(boxes[a], boxes[b], bend),
+            curve=curve_between(boxes[a], boxes[b], routes[a, b]),
             width=_width(links, carries) * (0.45 if len(pairs) > _MANY_LINKS else 1.0),
             carries=carries,
             title=_title(links, carries),

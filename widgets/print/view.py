@@ -7,7 +7,7 @@ Lines above and below a picture of a plan: what it is, whose chunks have which c
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,7 +16,9 @@ from ccl.topology import Device
 from widgets.print.cutting import Region
 from widgets.print.legend import ROW, Entry
 from widgets.print.legend import drawn as legend_shapes
+from widgets.print.link_classes import link_classes
 from widgets.print.playback import Moment, Playback, cells, tokens
+from widgets.print.routes import Curve
 from widgets.print.sheet import (
     Area,
     Box,
@@ -32,7 +34,7 @@ from widgets.print.sheet import (
     shortened,
 )
 from widgets.print.sheet import width as letters
-from widgets.print.stage import Curve, Group, Line, Stage
+from widgets.print.stage import Group, Line, Stage
 from widgets.print.style import Look, between
 
 HEADING = 50.0
@@ -132,6 +134,8 @@ _LEAST = 4.5
 _FINEST = 0.4
 """Pixels of a line at least."""
 _RADIUS = {"gpu": 9.0, "switch": 17.0, "memory": 9.0, "nic": 5.0}
+_ENDING = (14.0, 4.0, 5.0, 4.0, 3.0, 9.0)
+"""Dashes and gaps of a piece of a line that is cut short: it ends in dots."""
 _BOTH = 2
 """Links of a line that is no bundle."""
 _ROOM = {"gpu": 70.0, "switch": 108.0, "memory": 84.0, "nic": 64.0}
@@ -177,6 +181,19 @@ class View:
         if self.region is not None and self.region.frame is not None:
             frame = around([frame, self.region.frame.grown(3.0)])
         return frame
+
+    @cached_property
+    def _classes(self) -> Mapping[tuple[str, str], str]:
+        return link_classes(self.stage.topology)
+
+    @cached_property
+    def _class_colors(self) -> dict[str, str]:
+        return dict(zip(dict.fromkeys(self._classes.values()), self.look.links, strict=False))
+
+    def _class_of(self, line: Line) -> str | None:
+        """Class of a line, if all that it carries is of one."""
+        found = {self._classes.get(ends) for ends in line.carries}
+        return found.pop() if len(found) == 1 else None
 
     @cached_property
     def _above(self) -> float:
@@ -281,6 +298,19 @@ class View:
             yield from self._device(each)
         if self.region is not None:
             yield from self.region.border(self.look, zoom=self.zoom)
+        if not self.captioned:
+            yield from self._legend()
+
+    def _legend(self) -> Iterator[Shape]:
+        """Say what the colours of links mean, at the lower left."""
+        pixel = 1 / self.zoom
+        x, y = self.frame.x1 + 12 * pixel, self.frame.y2 - 9 * pixel
+        for name, color in self._class_colors.items():
+            middle = y - 4 * pixel
+            yield Stroke(((x, middle), (x + 18 * pixel, middle)), color, 3.5 * pixel, 1.0)
+            x += 24 * pixel
+            yield Words((x, y), name, 11 * pixel, self.look.text, anchor="start")
+            x += letters(name, 11 * pixel) + 18 * pixel
 
     def moving(self, moment: Moment) -> Iterator[Shape]:
         """Draw what a plan has at a time, with the time."""
@@ -319,23 +349,26 @@ class View:
     def _line(self, line: Line, *, cut: bool = False) -> Iterator[Shape]:
         look, faint = self.look, self.stage.faint
         width = self._fine(line.width * (0.45 if look.paper else 1.0))
-        color = look.cut if cut else look.link
+        tint = self._class_colors.get(self._class_of(line) or "")
+        color = look.cut if cut else tint or look.link
         opacity = 0.34 if faint else 0.46 if len(line.carries) > _BOTH else 0.62
-        opacity = 1.0 if cut or look.paper else opacity
+        opacity = 1.0 if cut or look.paper else 0.8 if tint else opacity
         points, tip = line.curve.points, None
         if line.one_way:
             points, tip = _arrow(line.curve, 7.0 + width * 1.4)
         dash = ((5.0, 3.0) if look.paper else (9.0, 5.0)) if cut else ()
-        yield Stroke(
-            points,
-            color,
-            width,
-            opacity,
-            dash=dash,
-            curved=line.curve.c is not None,
-            round=not cut,
-            title=line.title,
-        )
+        stubs = line.curve.stubs
+        for each in stubs or (points,):
+            yield Stroke(
+                each,
+                color,
+                width,
+                opacity,
+                dash=_ENDING if stubs else dash,
+                curved=line.curve.c is not None,
+                round=not cut and not stubs,
+                title=line.title,
+            )
         if tip is not None:
             yield Area((tip,), color, opacity)
 

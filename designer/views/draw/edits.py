@@ -18,7 +18,9 @@ from dash import ALL, ClientsideFunction, Dash, Input, Output, State, dcc, html,
 
 from ccl import topology as nouns
 from ccl.errors import ProblemError
+from ccl.layout import layout
 from ccl.serialization.quantity import COUNT, KINDS, parse_quantity, parse_size
+from ccl.serialization.topoloom import topology_from_json
 from ccl.topology import Device, Link, SharedLimit
 from designer.shell import ids, request, ui
 from designer.views.draw import exporting, import_card
@@ -373,6 +375,14 @@ def register(app: Dash) -> None:
         if not (selection or {}).get("links"):
             return no_update
         return request.numbered(command("edit_links", values=ui.link_type(key).preset()))
+
+    @app.callback(request.output(), Input(ids.CANVAS, "wish"), State(ids.CANVAS, "drawing"))
+    def on_wish(wish: Any, drawing: Any) -> Any:
+        """Lay the drawing out anew when the canvas asks for it."""
+        if (wish or {}).get("name") != "layout":
+            return no_update
+        places = layout(topology_from_json(drawing["topology"]))
+        return request.numbered(command("move", to=places))
 
 
 def _document(app: Dash) -> None:

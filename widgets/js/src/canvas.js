@@ -18,6 +18,7 @@ import { Inspector } from "./inspect/inspector.js";
 import { Keyboard } from "./keyboard.js";
 import { LinkLabels } from "./link_labels.js";
 import { MarkView } from "./marks.js";
+import { LinkClasses } from "./link_classes.js";
 import { Menu } from "./menu.js";
 import { History, signature, wholeDrawing } from "./model.js";
 import { Overlay } from "./overlay.js";
@@ -107,6 +108,7 @@ export class Canvas {
     this.renaming = new Renaming(this);
     this.finding = new Finding(this);
     this.linkLabels = new LinkLabels(this);
+    this.linkClasses = new LinkClasses(this);
     this.snapping = new Snapping(this);
     this.transport = new Transport(this);
     this.markView = new MarkView(this);
@@ -230,6 +232,7 @@ export class Canvas {
     this.deviceIndex = new Map(topology.devices.map((d, i) => [d.name, i]));
     this.shown = this.folding.show(this.drawing);
     this.stage.paint(this.shown);
+    this.linkClasses.refresh();
     this.#markStale();
     this.#markFilled();
     this.cutView.refresh();
@@ -373,9 +376,16 @@ export class Canvas {
     this.redrawAll();
   }
 
+  /** Say what is under the pointer; of a large drawing the rest steps back. @param {any} what */
+  point(what) {
+    this.hovered = what;
+    this.panels.showTip();
+    this.refade();
+  }
+
   /** Lines that are not looked at, or not marked, step back. */
   refade() {
-    this.stage?.fade(this.inspector.path.faded ?? this.markView.faded);
+    this.stage?.fade(this.inspector.path.faded ?? this.markView.faded ?? this.linkClasses.faded);
   }
 
   /** Show how busy links are, or not. @param {boolean} on @param {"now" | "run"} [of] the epoch or the whole run */

@@ -123,6 +123,21 @@ function nudge(canvas, { dx = 0, dy = 0 }) {
   canvas.commit(edit.move(canvas.drawing, to));
 }
 
+/** Ask the host for the positions of a drawing that nobody has arranged; it answers with a move. @param {Canvas} canvas */
+function layOut(canvas) {
+  const wish = canvas.model.get("wish");
+  if (!wish) throw new EditError("this page cannot lay out a drawing; the designer and a notebook can");
+  canvas.tell({ wish: { name: "layout", n: (wish.n ?? 0) + 1 } });
+  canvas.say("Laid out anew; Ctrl+Z brings the old places back");
+}
+
+/** Put devices where they are to stand, and show everything if all was in view. @param {Canvas} canvas */
+function moveTo(canvas, { to }) {
+  const before = canvas.stage.isFitted;
+  const known = Object.fromEntries(Object.entries(to).filter(([name]) => canvas.deviceIndex.has(name)));
+  if (canvas.commit(edit.move(canvas.drawing, known)) && before) canvas.fit();
+}
+
 /** @param {Canvas} canvas */
 function editLinks(canvas, { links = chosenLinks(canvas), values, both = true }) {
   const { duplex, ...rest } = values;
@@ -197,6 +212,8 @@ const COMMANDS = {
   edit_devices: (canvas, { devices = chosenDevices(canvas), values }) =>
     canvas.commit(edit.editDevices(canvas.drawing, devices, values)),
   edit_links: editLinks,
+  move: moveTo,
+  layout: layOut,
   edit_limits: (canvas, { limits }) => canvas.commit(edit.editLimits(canvas.drawing, limits)),
   delete: remove,
   nudge,
@@ -227,6 +244,8 @@ const COMMANDS = {
   zoom_selection: zoomToSelection,
   zoom: (canvas, { level = 1 }) => canvas.zoom(level / canvas.stage.cy.zoom()),
   labels: (canvas, { on = !canvas.linkLabels.on }) => canvas.linkLabels.turn(on),
+  color_links: (canvas, how) => canvas.linkClasses.turn(how),
+  filter_links: (canvas, which) => canvas.linkClasses.filter(which),
   grid: (canvas, { on = !canvas.snapping.grid }) => canvas.snapping.turn(on),
   find: (canvas, { on }) => canvas.finding.show(on),
   menu: (canvas, { at }) => canvas.menu.open(at),

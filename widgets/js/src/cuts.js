@@ -1,11 +1,14 @@
 /** Bottleneck cuts: a glowing region around the devices inside, with a label at its border. */
 
 import { h } from "./dom.js";
-import { hullRect, overlap, rectOf } from "./geometry.js";
+import { grown, hullRect, overlap, pointOn, rectOf } from "./geometry.js";
 import { endsKey } from "./model.js";
 import { regionOf } from "./region.js";
 
 const LABEL_HEIGHT = 28;
+/** Links of a cut that its label keeps clear of, and where on them. */
+const MOST_CROSSING = 60;
+const ALONG = [0.1, 0.3, 0.5, 0.7, 0.9];
 
 export class CutView {
   /** @param {import("./canvas.js").Canvas} canvas */
@@ -60,7 +63,7 @@ export class CutView {
         loop.forEach(({ x, y }, k) => (k ? path.lineTo(x, y) : path.moveTo(x, y)));
         path.closePath();
       }
-      this.#placeLabel(this.labels[i], loops, placed);
+      this.#placeLabel(this.labels[i], { cut, loops, placed });
       return path;
     });
   }
@@ -100,15 +103,20 @@ export class CutView {
     });
   }
 
-  /** Where it covers the fewest devices and labels: below the region if it can be. */
-  #placeLabel(label, loops, placed) {
-    const box = boundsOf(loops);
+  /**
+   * Beside the part of the region that is in view, where it covers least: devices, names, and what crosses the
+   * cut; below if it can be. Nowhere while the region is out of view.
+   */
+  #placeLabel(label, { cut, loops, placed }) {
+    const { stage } = this.canvas;
+    const whole = boundsOf(loops);
+    const box = whole && common(whole, stage.cy.extent());
     label.hidden = !box;
     if (!box) return;
-    const { stage } = this.canvas;
     const size = { half: label.offsetWidth / 2, tall: label.offsetHeight / 2 || LABEL_HEIGHT / 2, width: stage.cy.width(), height: stage.cy.height() };
     const [p, q] = [stage.toScreen({ x: box.x1, y: box.y1 }), stage.toScreen({ x: box.x2, y: box.y2 })];
-    const taken = [...this.#taken(), ...placed];
+    const border = loops.flat().map((spot) => rectOf(stage.toScreen(spot)));
+    const taken = [...this.#taken(), ...this.#crossing(cut), ...border, ...placed];
     let best = null;
     let least = Infinity;
     for (const spot of spotsAround({ x1: p.x, y1: p.y, x2: q.x, y2: q.y }, size)) {
@@ -119,6 +127,15 @@ export class CutView {
     placed.push(best);
     label.style.left = `${(best.x1 + best.x2) / 2}px`;
     label.style.top = `${(best.y1 + best.y2) / 2}px`;
+  }
+
+  /** Places on the links that leave a cut, on the screen. @returns {import("./types.js").Rect[]} */
+  #crossing(cut) {
+    const { stage, shown } = this.canvas;
+    const lines = new Set(cut.links.map(([src, dst]) => shown.lanes.get(endsKey(src, dst))?.line).filter(Boolean));
+    const curves = [...lines].slice(0, MOST_CROSSING).map((line) => stage.shape(line)).filter(Boolean);
+    const spots = curves.flatMap((curve) => ALONG.map((share) => stage.toScreen(pointOn(curve, share))));
+    return spots.map((spot) => grown(rectOf(spot), 2));
   }
 
   /** What a label should not cover, on the screen: devices, names of hosts, tools, legend. */
@@ -145,8 +162,10 @@ export class CutView {
 /** Places for a label of some width around a region, the preferred first, all inside the view. */
 function* spotsAround(r, { half, tall, width, height }) {
   const middle = { x: (r.x1 + r.x2) / 2, y: (r.y1 + r.y2) / 2 };
+  const beyond = tall + 5;
   const centres = [
-    [middle.x, r.y2], [middle.x, r.y1], [r.x2 + half + 6, middle.y], [r.x1 - half - 6, middle.y],
+    [middle.x, r.y2 + beyond], [middle.x, r.y1 - beyond], [r.x2 + half + 6, middle.y], [r.x1 - half - 6, middle.y],
+    [r.x1 + half, r.y2 + beyond], [r.x2 - half, r.y2 + beyond], [r.x1 + half, r.y1 - beyond], [r.x2 - half, r.y1 - beyond],
   ];
   for (let far = 1; far <= 4; far++) {
     const step = far * 2 * tall;
@@ -162,5 +181,9 @@ function* spotsAround(r, { half, tall, width, height }) {
     yield { x1: cx - half, x2: cx + half, y1: cy - tall, y2: cy + tall };
   }
 }
+
+/** What two rectangles have in common, null of none. @param {import("./types.js").Rect} a @param {import("./types.js").Rect} b */
+const common = (a, b) => (overlap(a, b)
+  ? { x1: Math.max(a.x1, b.x1), y1: Math.max(a.y1, b.y1), x2: Math.min(a.x2, b.x2), y2: Math.min(a.y2, b.y2) } : null);
 
 const boundsOf = (loops) => hullRect(loops.flat().map(rectOf));

@@ -5,11 +5,12 @@
  * @typedef {import("./types.js").Line} Line
  * @typedef {import("./types.js").Rect} Rect
  * @typedef {import("./types.js").Shown} Shown
+ * @typedef {import("./geometry.js").Route} Route
  */
 
 import { GROUP, counts, isGroup } from "./folding.js";
-import { bendAround, centre, rectAt } from "./geometry.js";
-import { KINDS } from "./model.js";
+import { STUB, bendAround, centre, crosses, curveBetween, grown, hullRect, overlap, rectAt, rectOf } from "./geometry.js";
+import { KINDS, endsKey } from "./model.js";
 
 /** A device by its name or a group by its key. */
 export const endId = (end) => (isGroup(end) ? `g:${end}` : `d:${end}`);
@@ -30,24 +31,98 @@ export const boxesOf = ({ devices, groups, positions }) =>
     ...groups.map(({ key }) => /** @type {const} */ ([key, rectAt(positions[key], GROUP)])),
   ]);
 
-/** How much each line bends to go around the devices in its way, by id. @param {Shown} shown @returns {Map<string, number>} */
-export function bendsOf(shown) {
+/**
+ * How each line runs, by id: it bends to go around the devices in its way, turns once where it is one of many
+ * to a switch, and is cut short where it closes a row. @param {Shown} shown @returns {Map<string, Route>}
+ */
+export function routesOf(shown) {
   const boxes = boxesOf(shown);
   const { lines } = shown;
+  const stubs = stubsOf(lines, boxes);
   const buses = busesOf(shown);
+  const trunks = lines.length > MOST_BENT ? new Map() : trunksOf(lines, boxes, buses);
   return new Map(
     lines.map((line) => {
+      if (stubs.has(line.id)) return [line.id, "stubs"];
       if (lines.length > MOST_BENT) return [line.id, 0];
       const [from, to] = [line.a, line.b].map((end) => centre(boxes.get(end)));
       const straight = isBus(line, { boxes, buses, from, to });
-      return [line.id, straight ? 0 : bendAround(from, to, withoutEnds(boxes, line))];
+      if (straight) return [line.id, 0];
+      return [line.id, trunks.get(line.id) ?? bendAround(from, to, withoutEnds(boxes, line))];
     }),
   );
 }
 
-/** What each switch is joined with. @param {Shown} shown @returns {Map<string, Set<string>>} */
-function busesOf({ devices, lines }) {
-  const found = new Map(devices.filter((d) => d.kind === "switch").map((d) => [d.name, new Set()]));
+/** Lines to a switch from which on they run together, and the share of them that boxes must be in the way of. */
+const FEWEST_TOGETHER = 24;
+const BLOCKED = 0.25;
+
+/**
+ * Ways of the lines to switches that so many lead to that they run together: along the rows of what is
+ * joined to the switch to its column, or along their columns to its row, whichever passes behind less.
+ * @param {Line[]} lines @param {Map<string, Rect>} boxes @param {Map<string, Set<string>>} buses
+ * @returns {Map<string, "xy" | "yx">}
+ */
+function trunksOf(lines, boxes, buses) {
+  const found = new Map();
+  for (const [hub, joined] of buses) {
+    if (joined.size < FEWEST_TOGETHER) continue;
+    const mine = lines.filter(({ a, b }) => a === hub || b === hub).map((line) => ({ line, others: [...boxes].filter(([name]) => name !== line.a && name !== line.b) }));
+    const blocked = mine.filter(({ line: { a, b }, others }) => crosses(centre(boxes.get(a)), centre(boxes.get(b)), others.map(([, box]) => box)));
+    if (blocked.length < BLOCKED * mine.length) continue;
+    const plans = ["column", "row"].map((along) => {
+      const plan = { hits: 0, routes: new Map() };
+      for (const { line, others } of mine) {
+        const way = (along === "column") === (line.b === hub) ? "xy" : "yx";
+        const { legs } = curveBetween(boxes.get(line.a), boxes.get(line.b), way);
+        const strips = legs.map((leg) => grown(hullRect(leg.map(rectOf)), 3));
+        const hit = others.filter(([, box]) => strips.some((strip) => overlap(strip, box)));
+        plan.hits += hit.length;
+        if (hit.every(([name]) => joined.has(name))) plan.routes.set(line.id, way);
+      }
+      return plan;
+    });
+    const [best] = plans.sort((p, q) => q.routes.size - p.routes.size || p.hits - q.hits);
+    for (const [id, way] of best.routes) found.set(id, way);
+  }
+  return found;
+}
+
+/** Lines that close rows from which on they are cut short: of fewer each can be followed. */
+const FEWEST_STUBS = 12;
+/** Gaps of a row at most. */
+const MOST_GAPS = 32;
+
+/**
+ * Lines that close a row: between their ends stand, evenly and in one line, others that are joined each with the next.
+ * @param {Line[]} lines @param {Map<string, Rect>} boxes @returns {Set<string>} ids
+ */
+function stubsOf(lines, boxes) {
+  const spot = (x, y) => `${Math.round(x)} ${Math.round(y)}`;
+  const at = new Map([...boxes].map(([name, box]) => [spot(centre(box).x, centre(box).y), name]));
+  const joined = new Set(lines.flatMap(({ a, b }) => [endsKey(a, b), endsKey(b, a)]));
+  const closes = ({ a, b }) => {
+    const [p, q] = [centre(boxes.get(a)), centre(boxes.get(b))];
+    for (let gaps = 2; gaps <= MOST_GAPS; gaps++) {
+      let last = a;
+      for (let i = 1; i <= gaps; i++) {
+        const next = at.get(spot(p.x + (i / gaps) * (q.x - p.x), p.y + (i / gaps) * (q.y - p.y)));
+        // Where the first is joined with others of the row too, it is no ring but a mesh.
+        if (!joined.has(endsKey(last, next)) || (i > 1 && i < gaps && joined.has(endsKey(a, next)))) break;
+        if (i === gaps) return true;
+        last = next;
+      }
+    }
+    return false;
+  };
+  const found = lines.filter(closes).map(({ id }) => id);
+  return new Set(found.length < FEWEST_STUBS ? [] : found);
+}
+
+/** What each switch is joined with, a folded one too. @param {Shown} shown @returns {Map<string, Set<string>>} */
+function busesOf({ devices, groups, lines }) {
+  const switches = [...devices.filter((d) => d.kind === "switch").map((d) => d.name), ...groups.filter(({ members }) => members.every((d) => d.kind === "switch")).map(({ key }) => key)];
+  const found = new Map(switches.map((name) => [name, new Set()]));
   for (const { a, b } of lines) {
     found.get(a)?.add(b);
     found.get(b)?.add(a);
@@ -122,8 +197,28 @@ export const groupElement = (group, [x, y], colors) => ({
   classes: "group",
 });
 
-/** @param {Line} line @param {{bend: number, thin: boolean}} how */
-export const lineElement = (line, { bend, thin }) => ({
+/** How far a point is on the way from p to q, from 0 to 1, and how far beside it. */
+const beside = (p, q, { x, y }) => {
+  const [dx, dy] = [q.x - p.x, q.y - p.y];
+  const whole = dx * dx + dy * dy || 1;
+  return [((x - p.x) * dx + (y - p.y) * dy) / whole, ((y - p.y) * dx - (x - p.x) * dy) / Math.sqrt(whole)];
+};
+
+/** Dashes and gaps of a piece of a line that is cut short: it ends in dots. Together `STUB`. */
+const ENDING = [14, 4, 5, 4, 3];
+
+/** What cytoscape needs to draw a line that turns, or of which only the ends are to be seen. */
+function turns(way, { from, to }) {
+  const { a, b, legs } = curveBetween(from, to, way);
+  const ends = [[a, from], [b, to]].map(([p, box]) => [p.x - centre(box).x, p.y - centre(box).y]);
+  const points = way === "stubs" ? [legs[0][1], legs[1][0]] : [legs[0][1]];
+  const found = points.map((point) => beside(centre(from), centre(to), point));
+  const gap = Math.hypot(points[0].x - points.at(-1).x, points[0].y - points.at(-1).y);
+  return { start: ends[0], end: ends[1], weights: found.map(([share]) => share), distances: found.map(([, far]) => far), dash: [...ENDING, gap, ...ENDING.toReversed(), 9] };
+}
+
+/** @param {Line} line @param {{way: Route, thin: boolean, boxes: {from: Rect, to: Rect}}} how its boxes are those of its ends */
+export const lineElement = (line, { way, thin, boxes }) => ({
   group: "edges",
   data: {
     id: lineId(line.id),
@@ -131,8 +226,8 @@ export const lineElement = (line, { bend, thin }) => ({
     target: endId(line.b),
     a: line.a,
     b: line.b,
-    bend,
     width: lineWidth(line, thin),
+    ...(typeof way === "string" ? turns(way, boxes) : { bend: way }),
   },
-  classes: [line.back ? "" : "oneway", bend ? "bent" : "", thin ? "thin" : "", line.parts ? "bundle" : ""].join(" "),
+  classes: [line.back ? "" : "oneway", typeof way === "string" ? `turned ${way}` : way ? "bent" : "", thin ? "thin" : "", line.parts ? "bundle" : ""].join(" "),
 });

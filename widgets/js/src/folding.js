@@ -11,12 +11,15 @@
  */
 
 import { h } from "./dom.js";
-import { centre, grown, hullRect, rectAt } from "./geometry.js";
+import { centre, grown, hullRect, overlap, rectAt } from "./geometry.js";
 import { KINDS, endsKey, linesOf } from "./model.js";
+import { podsOf } from "./pods.js";
 import { HOST_PADDING } from "./style.js";
 
 /** Devices above which hosts are folded unless they were opened. */
 export const MOST_DEVICES = 300;
+/** Devices from which on folding is offered. */
+const OFFERED = 64;
 /** Alike switches that are worth one box. */
 const FEWEST_ALIKE = 3;
 
@@ -43,14 +46,27 @@ export function groupsOf(topology) {
   const groups = [...hosts]
     .filter(([, members]) => members.length > 1)
     .map(([host, members]) => ({ key: hostKey(host), title: host, host, members }));
-  const all = groups.length ? [...groups, ...alike(topology)] : groups;
+  const home = new Map(topology.devices.map((d) => [d.name, d.host === null ? d.name : hostKey(d.host)]));
+  const all = groups.length ? [...groups, ...alike(topology, home)] : groups;
   groupCache.set(topology, all);
   return all;
 }
 
-/** Switches outside hosts whose links lead to the same hosts and switches. @param {Topology} topology */
-function alike({ devices, links }) {
-  const home = new Map(devices.map((d) => [d.name, d.host === null ? d.name : hostKey(d.host)]));
+/** Pods, and where there are no hosts the switches that serve the same pods. @param {Topology} topology @returns {Group[]} */
+function podGroups(topology) {
+  const pods = podsOf(topology);
+  if (!pods.length || groupsOf(topology).length) return pods;
+  const home = new Map(topology.devices.map((d) => [d.name, d.name]));
+  for (const { key, members } of pods) for (const d of members) home.set(d.name, key);
+  const rows = alike(topology, home).filter(({ members }) => members.every((d) => home.get(d.name) === d.name));
+  return [...pods, ...rows];
+}
+
+/**
+ * Switches outside hosts whose links lead to the same hosts and switches.
+ * @param {Topology} topology @param {Map<string, string>} home key of the host or pod of each device, else its name
+ */
+function alike({ devices, links }, home) {
   const loose = devices.filter((d) => d.host === null && d.kind !== "gpu");
   const near = new Map(loose.map((d) => [d.name, []]));
   for (const { src, dst, bandwidth } of links) {
@@ -87,7 +103,7 @@ export function counts({ members }) {
  * @returns {Shown}
  */
 export function shownOf({ topology, positions }, folded) {
-  const groups = folded.size ? groupsOf(topology).filter((group) => folded.has(group.key)) : [];
+  const groups = folded.size ? [...groupsOf(topology), ...podGroups(topology)].filter((group) => folded.has(group.key)) : [];
   if (!groups.length) {
     const lines = linesOf(topology);
     return {
@@ -234,6 +250,9 @@ function between(value, from, to) {
   return to[low] + ((value - from[low]) / (from[high] - from[low] || 1)) * (to[high] - to[low]);
 }
 
+/** Whether a group takes the place of a block, as a host or a pod does, and is no row of switches. @param {Group} group */
+const isBlock = ({ host, pod }) => host !== null || Boolean(pod);
+
 /**
  * Closes the room that folded hosts leave. Each axis is mapped by its own rising function, so what is
  * left of or above something stays so, and what does not overlap does not begin to.
@@ -256,11 +275,11 @@ class Compactor {
     }
     this.loose = devices.filter((d) => d.host === null);
     this.rects = new Map(groups.map(({ key, members }) => [key, hullRect(members.map(rect))]));
-    const inHosts = groups.filter((group) => group.host !== null);
+    const inHosts = groups.filter(isBlock);
     const folded = inHosts.map(({ key }) => grown(/** @type {Rect} */ (this.rects.get(key)), HOST_PADDING));
     const whole = [...open.values()].map((rects) => grown(/** @type {Rect} */ (hullRect(rects)), HOST_PADDING));
     const single = this.loose.map(rect);
-    const boxes = groups.filter((group) => group.host === null).map(({ key }) => boxAt(centre(this.rects.get(key))));
+    const boxes = groups.filter((group) => !isBlock(group)).map(({ key }) => boxAt(centre(this.rects.get(key))));
     const interval = (r, axis, need) => ({ from: r[`${axis}1`], to: r[`${axis}2`], need });
     const as = (rects, axis, need) => rects.map((r) => interval(r, axis, need ?? Infinity));
     this.x = new Axis([...as(folded, "x", SLOT.x), ...as(whole, "x")]);
@@ -273,15 +292,27 @@ class Compactor {
     /** @type {Record<string, [number, number]>} */
     const to = {};
     for (const d of this.devices) to[d.name] = this.#image(this.places[d.name]);
-    for (const { key, host } of this.groups) {
+    for (const group of this.groups) {
+      const { key } = group;
       const r = this.rects.get(key);
-      const wide = host === null ? r : grown(r, HOST_PADDING);
+      const wide = isBlock(group) ? grown(r, HOST_PADDING) : r;
       to[key] = [
         (this.x.at(wide.x1) + this.x.at(wide.x2)) / 2, (this.y.at(wide.y1) + this.y.at(wide.y2)) / 2,
       ];
     }
+    this.#clear(to);
     this.#spread(to);
     return to;
+  }
+
+  /** Switches that are one box stand below the hosts that they would cover. */
+  #clear(to) {
+    const blocks = this.groups.filter(isBlock).map(({ key }) => boxAt({ x: to[key][0], y: to[key][1] }));
+    for (const group of this.groups.filter((each) => !isBlock(each))) {
+      const [x, y] = to[group.key];
+      const hit = blocks.filter((block) => overlap(block, boxAt({ x, y })));
+      if (hit.length) to[group.key] = [x, Math.max(...hit.map(({ y2 }) => y2)) + SLOT.y];
+    }
   }
 
   /** @param {[number, number]} place */
@@ -332,20 +363,28 @@ export class Folding {
     /** Keys of what was opened of a large drawing, and of what was folded of a small one. */
     this.opened = new Set();
     this.closed = new Set();
+    /** Keys of the pods that are folded. */
+    this.pods = new Set();
     const button = (label, on) => h("button", { type: "button", onclick: () => this.turn({ on }) }, label);
     this.text = h("span", {});
     this.foldAll = button("Fold all", true);
     this.openAll = button("Open all", false);
+    this.foldPods = h("button", { type: "button", onclick: () => this.turn({ level: "pod" }) }, "Fold pods");
     this.element = h(
       "div", { class: "tl-folding", role: "group", "aria-label": "Folded hosts", hidden: true },
-      this.text, this.foldAll, this.openAll,
+      this.text, this.foldPods, this.foldAll, this.openAll,
     );
   }
 
   /** Keys of the groups that are folded. @param {import("./types.js").Topology} topology @returns {Set<string>} */
   folded(topology) {
-    if (topology.devices.length <= MOST_DEVICES) return this.closed;
-    return new Set(groupsOf(topology).map(({ key }) => key).filter((key) => !this.opened.has(key)));
+    const pods = podGroups(topology).filter(({ key }) => this.pods.has(key));
+    const large = topology.devices.length > MOST_DEVICES;
+    const single = groupsOf(topology).filter(({ key }) => (large ? !this.opened.has(key) : this.closed.has(key)));
+    if (!pods.length) return new Set(single.map(({ key }) => key));
+    const within = new Set(pods.flatMap(({ members }) => members.map((d) => d.name)));
+    const rest = single.filter(({ members }) => !members.some((d) => within.has(d.name)));
+    return new Set([...rest, ...pods].map(({ key }) => key));
   }
 
   /** What is on the screen of a drawing; lines stay the same while only devices move. @param {Drawing} drawing */
@@ -364,27 +403,36 @@ export class Folding {
 
   #tell(topology, shown) {
     const hosts = groupsOf(topology).filter((group) => group.host !== null).length;
+    const pods = podsOf(topology).length;
     const folded = shown.groups.filter((group) => group.host !== null).length;
-    this.element.hidden = !hosts || (!folded && topology.devices.length <= MOST_DEVICES);
-    this.text.textContent = folded
-      ? `${folded} of ${hosts} hosts folded · double-click opens one`
-      : `All ${hosts} hosts are open`;
+    const inPods = shown.groups.filter((group) => group.pod).length;
+    this.element.hidden = !(hosts || pods) || (!shown.groups.length && topology.devices.length < OFFERED);
+    const what = inPods ? `${inPods} of ${pods} pods` : `${folded} of ${hosts} hosts`;
+    const open = hosts ? `All ${hosts} hosts are open` : `All ${pods} pods are open`;
+    this.text.textContent = folded || inPods ? `${what} folded · double-click opens one` : open;
     this.openAll.hidden = !shown.groups.length;
-    this.foldAll.hidden = folded === hosts;
+    this.foldAll.hidden = !hosts || (folded === hosts && !inPods);
+    this.foldPods.hidden = !pods || inPods === pods;
   }
 
   /**
    * Fold or open groups.
-   * @param {{hosts?: string[], keys?: string[], on?: boolean}} how by default what is selected, or all; by
-   *   default the other way than they are
+   * @param {{hosts?: string[], keys?: string[], on?: boolean, level?: "gpu" | "host" | "pod"}} how by default what
+   *   is selected, or all; by default the other way than they are; or everything to a level
    */
-  turn({ hosts, keys, on } = {}) {
+  turn({ hosts, keys, on, level } = {}) {
     const { canvas } = this;
     const { topology } = canvas.drawing;
+    if (level) return this.#toLevel(level);
+    const pods = (keys ?? []).filter((key) => this.pods.delete(key));
+    if (pods.length) return this.#turned(`${pods.length} opened`);
+    const cleared = on !== undefined && !hosts && !keys && this.pods.size > 0;
+    if (cleared) this.pods.clear();
     const there = new Set(groupsOf(topology).map(({ key }) => key));
     const wanted = keys ?? (hosts ?? canvas.selection.hosts).map(hostKey);
     const all = !wanted.length || (on !== undefined && !hosts && !keys);
     const chosen = (all ? [...there] : wanted).filter((key) => there.has(key));
+    if (!chosen.length && cleared) return this.#turned("All pods opened", { all: true });
     if (!chosen.length) return canvas.say("There are no hosts to fold");
     const now = this.folded(topology);
     const fold = on ?? !chosen.some((key) => now.has(key));
@@ -393,11 +441,28 @@ export class Folding {
       this.opened[fold ? "delete" : "add"](key);
       this.closed[fold ? "add" : "delete"](key);
     }
+    return this.#turned(`${chosen.length === 1 ? "One" : chosen.length} ${fold ? "folded" : "opened"}`, { selected, all });
+  }
+
+  /** Fold everything into hosts or pods, or open it; pods that are all folded already are opened. @param {"gpu" | "host" | "pod"} level */
+  #toLevel(level) {
+    const { canvas } = this;
+    const pods = podGroups(canvas.drawing.topology).map(({ key }) => key);
+    if (level !== "pod") return this.turn({ on: level === "host" });
+    if (!pods.length) return canvas.say("No racks or pods are known of this drawing");
+    const open = pods.every((key) => this.pods.has(key));
+    this.pods = new Set(open ? [] : pods);
+    return this.#turned(`Pods ${open ? "opened" : "folded"}`, { all: true });
+  }
+
+  /** Show what was folded or opened. @param {string} words @param {{selected?: any, all?: boolean}} [how] */
+  #turned(words, { selected = this.canvas.selection, all = false } = {}) {
+    const { canvas } = this;
     const before = canvas.stage.isFitted;
     canvas.repaint();
     canvas.select(selected);
     if (before || all) canvas.fit();
-    return canvas.say(`${chosen.length === 1 ? "One" : chosen.length} ${fold ? "folded" : "opened"}`);
+    return canvas.say(words);
   }
 
   /** A group in one sentence, for those who listen. @param {string} key */

@@ -8,7 +8,12 @@
  * @property {Point} a
  * @property {Point} b
  * @property {Point | null} c
+ * @property {[[Point, Point], [Point, Point]]} [legs] the two straight parts of one that turns or is cut short
  * @property {number} length
+ *
+ * @typedef {number | "xy" | "yx" | "stubs"} Route how a link runs: how far it bends to the side; around a right
+ *   angle, with the abscissa of its first end and the ordinate of its second or the other way about; or as a
+ *   short piece at either end, outwards
  */
 
 import { KINDS } from "./model.js";
@@ -78,8 +83,47 @@ const controlPoint = (p, q, bend) => {
   };
 };
 
-/** The visible part of a link between two devices. @param {Rect} from @param {Rect} to @returns {Curve} */
-export const curveBetween = (from, to, bend = 0) => {
+/**
+ * Where a leg to a point leaves a box; where the point is within, on the side of it that lies ahead.
+ * @param {Rect} r @param {{inside: Point, away: Point}} where
+ */
+const borderAt = (r, { inside, away }) => {
+  if (!within(r, inside)) return borderPoint(r, inside);
+  const m = centre(r);
+  if (Math.abs(inside.x - m.x) >= Math.abs(inside.y - m.y)) return { x: inside.x, y: away.y > m.y ? r.y2 : r.y1 };
+  return { x: away.x > m.x ? r.x2 : r.x1, y: inside.y };
+};
+
+/** Length of the pieces that are left of a link that closes a row. */
+export const STUB = 30;
+
+/** The two parts of a link that turns, or of which only the ends are drawn. @returns {Curve} */
+const curveOfLegs = (from, to, way) => {
+  const [p, q] = [centre(from), centre(to)];
+  const length = Math.hypot(q.x - p.x, q.y - p.y) || 1;
+  const [dx, dy] = [(p.x - q.x) / length, (p.y - q.y) / length];
+  const corner = way === "xy" ? { x: p.x, y: q.y } : { x: q.x, y: p.y };
+  const [out, into] = way === "stubs"
+    ? [{ x: p.x + 1e4 * dx, y: p.y + 1e4 * dy }, { x: q.x - 1e4 * dx, y: q.y - 1e4 * dy }] : [corner, corner];
+  const [a, b] = [from, to].map((box, i) => borderAt(box, { inside: [out, into][i], away: [q, p][i] }));
+  const turn = within(to, corner) ? b : within(from, corner) ? a : corner;
+  /** @type {[[Point, Point], [Point, Point]]} */
+  const legs = way === "stubs"
+    ? [[a, { x: a.x + STUB * dx, y: a.y + STUB * dy }], [{ x: b.x - STUB * dx, y: b.y - STUB * dy }, b]]
+    : [[a, turn], [turn, b]];
+  return { a, b, c: null, legs, length: lengthOf(legs[0]) + lengthOf(legs[1]) || 1 };
+};
+
+/** @param {[Point, Point]} leg */
+const lengthOf = ([p, q]) => Math.hypot(q.x - p.x, q.y - p.y);
+
+/** Where the second leg begins, from 0 to 1. @param {Curve} curve */
+const turnOf = ({ legs, length }) => lengthOf(legs[0]) / length;
+
+/** The visible part of a link between two devices. @param {Rect} from @param {Rect} to @param {Route} [way] @returns {Curve} */
+export const curveBetween = (from, to, way = 0) => {
+  if (typeof way === "string") return curveOfLegs(from, to, way);
+  const bend = way;
   const p = centre(from);
   const q = centre(to);
   const c = controlPoint(p, q, bend);
@@ -97,7 +141,13 @@ export const curveBetween = (from, to, bend = 0) => {
  * @param {Curve} curve @param {number} t from 0 at a to 1 at b @param {number} side
  * @returns {Point}
  */
-export const pointOn = ({ a, b, c }, t, side = 0) => {
+export const pointOn = (curve, t, side = 0) => {
+  if (curve.legs) {
+    const turn = turnOf(curve);
+    const [[a, b], share] = t < turn ? [curve.legs[0], t / turn] : [curve.legs[1], (t - turn) / (1 - turn || 1)];
+    return pointOn({ a, b, c: null, length: 1 }, share, side);
+  }
+  const { a, b, c } = curve;
   const s = 1 - t;
   const x = c ? s * s * a.x + 2 * s * t * c.x + t * t * b.x : a.x + (b.x - a.x) * t;
   const y = c ? s * s * a.y + 2 * s * t * c.y + t * t * b.y : a.y + (b.y - a.y) * t;
@@ -108,6 +158,35 @@ export const pointOn = ({ a, b, c }, t, side = 0) => {
   return { x: x - (dy / length) * side, y: y + (dx / length) * side };
 };
 
+/** Pieces of a bent curve that are drawn straight. */
+const PIECES = 24;
+
+/** Runs of places between which a curve is straight. @param {Curve} curve @returns {number[][]} from 0 to 1 */
+export const runsOf = (curve) => {
+  if (curve.legs) {
+    const turn = turnOf(curve);
+    return [[0, Math.max(0, turn - 1e-9)], [turn, 1]];
+  }
+  return curve.c ? [Array.from({ length: PIECES + 1 }, (_, i) => i / PIECES)] : [[0, 1]];
+};
+
+/**
+ * Lay the path of a curve, `side` to the right of the way from a to b.
+ * @param {CanvasRenderingContext2D} ctx @param {Curve} curve @param {number} side @param {[number, number]} [part] of it
+ */
+export function trace(ctx, curve, side, [from, to] = [0, 1]) {
+  for (const run of runsOf(curve)) {
+    run.forEach((t, i) => {
+      const { x, y } = pointOn(curve, Math.min(to, Math.max(from, t)), side);
+      if (i) ctx.lineTo(x, y);
+      else ctx.moveTo(x, y);
+    });
+  }
+}
+
+/** Points around all of a curve. @param {Curve} curve @returns {Point[]} */
+export const cornersOf = ({ a, b, c, legs }) => legs?.flat() ?? (c ? [a, c, b] : [a, b]);
+
 /** Parts of a curve that are looked at on their own. */
 const PARTS = 48;
 
@@ -117,7 +196,7 @@ const PARTS = 48;
  * @returns {boolean[] | null}
  */
 export function coveredParts(curve, rects) {
-  const reach = grown(hullRect([curve.a, curve.b, curve.c ?? curve.a].map(rectOf)), 1);
+  const reach = grown(hullRect(cornersOf(curve).map(rectOf)), 1);
   const crossed = rects.filter((rect) => overlap(rect, reach));
   if (!crossed.length) return null;
   const parts = Array.from({ length: PARTS }, (_, i) =>
@@ -150,6 +229,9 @@ export function bendAround(p, q, obstacles) {
   }
   return best;
 }
+
+/** Whether the straight way from p to q crosses one of some boxes. @param {Point} p @param {Point} q @param {Rect[]} boxes */
+export const crosses = (p, q, boxes) => crossings(p, q, { bend: 0, near: boxes.map((r) => grown(r, CLEARANCE)) }) > 0;
 
 /** @param {Point} p @param {Point} q @param {{bend: number, near: Rect[]}} how */
 function crossings(p, q, { bend, near }) {

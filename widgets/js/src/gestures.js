@@ -57,7 +57,11 @@ export class Gestures {
         if (canvas.alive) canvas.commit(move(canvas.drawing, canvas.folding.dragged(canvas.stage.positions())));
       });
     });
-    cy.on("position bounds pan zoom resize", () => canvas.redrawAll());
+    cy.on("position bounds zoom resize", () => canvas.redrawAll());
+    cy.on("pan", () => {
+      canvas.overlay.pan();
+      canvas.wake();
+    });
     cy.on("zoom", () => canvas.panels.showZoom(cy.zoom()));
     cy.on("select unselect", () => !canvas.stage.applying && canvas.selectionChanged());
     cy.on("tap", (event) => this.#isSecond(event.renderedPosition) && this.#onDouble(event));
@@ -80,15 +84,12 @@ export class Gestures {
 
   /** @param {string | null} key */
   #overGroup(key) {
-    this.canvas.hovered = key === null ? null : { group: key };
-    this.canvas.panels.showTip();
+    this.canvas.point(key === null ? null : { group: key });
   }
 
   #overLine(edge, on) {
     edge.toggleClass("hovered", on);
-    const { canvas } = this;
-    canvas.hovered = on ? { line: [edge.data("a"), edge.data("b")] } : null;
-    canvas.panels.showTip();
+    this.canvas.point(on ? { line: [edge.data("a"), edge.data("b")] } : null);
   }
 
   /** @param {PointerEvent | DragEvent | WheelEvent} event @returns {Point} in the stage */
@@ -133,8 +134,7 @@ export class Gestures {
     const port = device && !sketching ? this.#portNear(device, p) : -1;
     if (device !== (before ?? null) || port !== (canvas.hovered?.port ?? -1)) {
       if (device || before) {
-        canvas.hovered = device ? { device, port } : null;
-        canvas.panels.showTip();
+        canvas.point(device ? { device, port } : null);
       }
       canvas.wake();
     }
@@ -145,8 +145,7 @@ export class Gestures {
   #leave() {
     const { canvas } = this;
     if (canvas.pull && !canvas.pull.keyboard) return;
-    canvas.hovered = null;
-    canvas.panels.showTip();
+    canvas.point(null);
     canvas.wake();
   }
 

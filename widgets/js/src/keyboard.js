@@ -16,6 +16,7 @@ export const SHEET = [
   ["G  S  M  N", "add a GPU, a switch, a memory, a NIC"],
   ["Enter", "select the first device, then Tab and Shift+Tab walk on; open a folded host"],
   ["O", "fold or open the selected hosts, or all of them"],
+  ["R", "fold or open racks and pods, as names and links tell them"],
   ["L", "link: Tab or arrows choose the other end, Enter draws"],
   ["*  J  K", "link the selected: all to the one pointed at or to the only switch, in pairs, each to each"],
   ["4  8", "stamp the selection, so that there are four or eight of it"],
@@ -28,11 +29,13 @@ export const SHEET = [
   ["Ctrl+A", "select everything"],
   ["Arrows", "step the player; without a schedule move the selection"],
   ["Shift+Arrows", "move the selection"],
+  ["Q", "lay the drawing out anew, as it would be drawn at first"],
   ["Alt", "while dragging: no snapping to the lines of other devices or to the grid"],
   ["Space  Home  End", "play or pause, go to the start, to the end"],
   [",  .", "the step of the plan before, after"],
   ["H  T", "link load now, of the whole run, off; text of what happens"],
   ["B  #", "bandwidths on the links; a grid that devices snap to"],
+  ["C", "links coloured by medium, by tier, or not; a row of the legend lets its links step back"],
   ["I", "inspector: arrows walk among the sends, Enter looks at one or at what is selected, Esc clears"],
   ["W", "the view follows the chunk that is looked at, or lets it go"],
   ["P", "present on the whole screen: arrows step by step, up and down by phase, B hides the answer, X laser pointer, U all links, Esc leaves"],
@@ -43,7 +46,7 @@ export const SHEET = [
 ];
 
 const PLAIN = {
-  v: ["select"], l: ["link"], b: ["labels"], "#": ["grid"], f: ["fit"], z: ["zoom_selection"], 0: ["zoom"], ContextMenu: ["menu"], h: ["heat"], o: ["fold"], t: ["log"], i: ["inspect"], p: ["present"], w: ["follow"], "?": ["shortcuts"],
+  v: ["select"], l: ["link"], b: ["labels"], "#": ["grid"], f: ["fit"], z: ["zoom_selection"], 0: ["zoom"], ContextMenu: ["menu"], h: ["heat"], o: ["fold"], t: ["log"], i: ["inspect"], q: ["layout"], r: ["fold", { level: "pod" }], c: ["color_links"], p: ["present"], w: ["follow"], "?": ["shortcuts"],
   g: ["add", { kind: "gpu" }], s: ["add", { kind: "switch" }], m: ["add", { kind: "memory" }],
   ",": ["step", { by: -1, of: "step" }], ".": ["step", { by: 1, of: "step" }],
   n: ["add", { kind: "nic" }], F2: ["rename"], 4: ["stamp", { times: 4 }], 8: ["stamp", { times: 8 }],

@@ -107,7 +107,8 @@ export class LinkLabels {
     const labels = [];
     for (const line of shown.lines) {
       const curve = stage.shape(line);
-      const length = curve ? curve.length * zoom : 0;
+      // The short pieces of a link that closes a row have no room for any.
+      const length = curve && stage.routeOf(line) !== "stubs" ? curve.length * zoom : 0;
       if (length < SHORTEST) continue;
       const text = labelOf(line, zoom >= WITH_UNIT && length >= LONG);
       const half = this.#width(ctx, text, zoom) / 2 + 2;

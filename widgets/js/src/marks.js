@@ -8,14 +8,12 @@
 
 import { h } from "./dom.js";
 import { lineId } from "./elements.js";
-import { grown, pointOn } from "./geometry.js";
+import { grown, pointOn, trace } from "./geometry.js";
 import { endsKey } from "./model.js";
 import { FONT, between, classColor, inkOn, originColor, vivid } from "./style.js";
 
 /** Rows of the legend; nobody reads more. */
 const MOST_ROWS = 8;
-/** Pieces that a bent line is drawn in. */
-const PIECES = 14;
 
 export class MarkView {
   /** @param {import("./canvas.js").Canvas} canvas */
@@ -95,12 +93,7 @@ export class MarkView {
     ctx.lineCap = "round";
     ctx.setLineDash(group.dash ? [8, 7] : []);
     ctx.beginPath();
-    const pieces = curve.c ? PIECES : 1;
-    for (let i = 0; i <= pieces; i++) {
-      const { x, y } = at(i / pieces);
-      if (i) ctx.lineTo(x, y);
-      else ctx.moveTo(x, y);
-    }
+    trace(ctx, curve, off);
     ctx.stroke();
     ctx.setLineDash([]);
     if (!arrows) return;

@@ -27,10 +27,11 @@
 
 import { endsOfSelection } from "./patterns.js";
 import { KINDS } from "./model.js";
+import { podsOf } from "./pods.js";
 import { digits } from "./units.js";
 
 /** Commands that change nothing but the view, or only move devices. */
-const VIEWING = new Set(["align", "copy", "find", "fit", "fold", "follow", "grid", "labels", "select_all", "shortcuts", "zoom_selection"]);
+const VIEWING = new Set(["align", "color_links", "copy", "find", "fit", "fold", "follow", "grid", "labels", "layout", "select_all", "shortcuts", "zoom_selection"]);
 const KEYS = { gpu: "G", switch: "S", memory: "M", nic: "N" };
 /** Link types of the drawing that a menu offers. */
 const MOST_TYPES = 8;
@@ -66,8 +67,11 @@ function ofGround({ drawing, place, copied, history, shown }) {
     ],
     [
       ...only(some, { label: "Find", keys: "Ctrl+F", command: "find" }, { label: "Fit", keys: "F", command: "fit" }),
+      ...only(some, { label: "Lay out anew", keys: "Q", command: "layout" }),
       ...only(hosts, { label: "Fold or open all hosts", keys: "O", command: "fold" }),
+      ...only(podsOf(drawing.topology).length > 0, { label: "Fold or open racks and pods", keys: "R", command: "fold", args: { level: "pod" } }),
       ...only(some, { label: "Bandwidths on the links", keys: "B", command: "labels", checked: shown.labels }),
+      ...only(some, { label: "Colours of links", keys: "C", command: "color_links" }),
       { label: "Snap to a grid", keys: "#", command: "grid", checked: shown.grid },
       ...only(shown.following !== undefined, { label: "Follow a chunk", keys: "W", command: "follow", checked: shown.following }),
       { label: "Keyboard", keys: "?", command: "shortcuts", args: { on: true } },

@@ -14,6 +14,9 @@ import { drawHeat, drawTokens } from "./tokens.js";
 /** Milliseconds between two pictures of the buffers while playing; the eye needs no more. */
 const CELLS_EVERY = 80;
 
+/** Milliseconds after the last step of a pan at which the layers, shifted until then, are drawn anew. */
+const SETTLES = 140;
+
 /** Names smaller than so many pixels are left out. */
 const LEAST_FONT = 5;
 
@@ -26,6 +29,8 @@ export class Overlay {
       regions: layer("regions"), borders: layer("borders"), cells: layer("cells"), tokens: layer("tokens"),
     };
     this.moved = true;
+    /** Where the view was when all was drawn. */
+    this.drawnAt = { x: 0, y: 0 };
     this.cellsShown = "";
     /** How many arrivals the last picture of the buffers has. */
     this.cellsNext = 0;
@@ -39,9 +44,28 @@ export class Overlay {
     this.moved = true;
   }
 
+  /** The view was panned: what is drawn is shifted until it stands still. */
+  pan() {
+    clearTimeout(this.settling);
+    this.settling = setTimeout(() => this.canvas.alive && this.canvas.redrawAll(), SETTLES);
+  }
+
+  /** Shift what was drawn to where the view is now. */
+  #shift() {
+    const { stage, cutView } = this.canvas;
+    const { x, y } = stage.cy.pan();
+    // Buffers that fill are drawn anew all the time, where they are.
+    this.moved ||= this.canvas.clock.playing && (x !== this.drawnAt.x || y !== this.drawnAt.y);
+    if (this.moved) this.drawnAt = { x, y };
+    const [dx, dy] = [x - this.drawnAt.x, y - this.drawnAt.y];
+    const { regions, borders, cells } = this.layers;
+    for (const { style } of [regions, borders, cells, ...cutView.labels]) style.translate = dx || dy ? `${dx}px ${dy}px` : "";
+  }
+
   /** @param {number} now milliseconds, the clock of the page */
   draw(now) {
     const { canvas } = this;
+    this.#shift();
     if (this.moved) {
       canvas.cutView.place();
       this.#clear(this.layers.regions, (ctx) => {

@@ -114,9 +114,12 @@ export class Panels {
   #refreshLegend() {
     const { canvas } = this;
     const { playback, colors } = canvas;
-    this.legend.hidden = !playback || canvas.stale || Boolean(playback.scene.tones);
+    const classes = canvas.linkClasses.rows((title) => run(canvas, "filter_links", { title }));
+    const film = playback && !canvas.stale && !playback.scene.tones;
+    this.legend.hidden = !film && !classes.length;
     this.legend.classList.toggle("tl-heated", canvas.heat);
-    if (!playback) return;
+    this.legend.replaceChildren(...classes);
+    if (!film) return;
     const ranks = canvas.sceneRanks;
     const name = (origin) => ranks[origin] ?? `rank ${origin}`;
     const swatches = canvas.originColors;
@@ -125,7 +128,7 @@ export class Panels {
       : swatches;
     const ramp = (list, label) => h("i", { style: `background:linear-gradient(90deg,${list.join(",")})`, title: label });
     const parts = [
-      h("span", {}, "Chunk origin"), h("em", {}, name(playback.origins[0])),
+      h("span", classes.length ? { class: "tl-gap" } : {}, "Chunk origin"), h("em", {}, name(playback.origins[0])),
       ramp(stops.length > 1 ? stops : [...stops, ...stops], "colour of each origin"),
       h("em", {}, name(playback.origins.at(-1))),
     ];
@@ -135,7 +138,7 @@ export class Panels {
     if (canvas.heat) {
       parts.push(...this.#heatLegend(ramp([colors.cold, colors.hot], canvas.heatOf === "run" ? "share of the whole run" : "share of the epoch")));
     }
-    this.legend.replaceChildren(...parts);
+    this.legend.append(...parts);
   }
 
   /** @param {HTMLElement} ramp */

@@ -10,7 +10,7 @@
 
 import { lineWidth } from "./elements.js";
 import { endsOf } from "./folding.js";
-import { grown, hullRect, pointOn, rectOf, within } from "./geometry.js";
+import { cornersOf, grown, hullRect, pointOn, rectOf, runsOf, within } from "./geometry.js";
 
 /** Pixels around a link within which it is hit. */
 const LINK_REACH = 6;
@@ -60,12 +60,12 @@ export function lineAt({ stage, shown }, p) {
 
 /** Distance of a point from a curve; infinite beyond reach. @param {import("./geometry.js").Curve} curve @param {Point} p @param {number} reach */
 export function distanceTo(curve, p, reach) {
-  const corners = [curve.a, curve.b, curve.c ?? curve.a].map(rectOf);
-  if (!within(grown(/** @type {Rect} */ (hullRect(corners)), reach), p)) return Infinity;
-  const pieces = curve.c ? 24 : 1;
+  if (!within(grown(/** @type {Rect} */ (hullRect(cornersOf(curve).map(rectOf))), reach), p)) return Infinity;
   let least = Infinity;
-  for (let i = 0; i < pieces; i++) {
-    least = Math.min(least, fromSegment(pointOn(curve, i / pieces), pointOn(curve, (i + 1) / pieces), p));
+  for (const run of runsOf(curve)) {
+    for (let i = 0; i + 1 < run.length; i++) {
+      least = Math.min(least, fromSegment(pointOn(curve, run[i]), pointOn(curve, run[i + 1]), p));
+    }
   }
   return least <= reach ? least : Infinity;
 }

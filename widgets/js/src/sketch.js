@@ -10,7 +10,7 @@
 import { run } from "./commands.js";
 import { lineId } from "./elements.js";
 import { endsOf, switchedOff } from "./folding.js";
-import { centre, grown, pointOn } from "./geometry.js";
+import { centre, grown, trace } from "./geometry.js";
 import { FRAME } from "./stage.js";
 import { FONT, inkOn } from "./style.js";
 
@@ -197,11 +197,7 @@ export class SketchView {
       ctx.lineWidth = curve.width + 5;
       ctx.globalAlpha = 0.35;
       ctx.beginPath();
-      for (let i = 0; i <= 14; i++) {
-        const { x, y } = pointOn(curve, i / 14, 0);
-        if (i) ctx.lineTo(x, y);
-        else ctx.moveTo(x, y);
-      }
+      trace(ctx, curve, 0);
       ctx.stroke();
       ctx.globalAlpha = 1;
     }

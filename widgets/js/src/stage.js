@@ -9,18 +9,19 @@
  */
 
 import cytoscape from "cytoscape";
+import { Animation } from "./animation.js";
 import {
-  MANY_LINKS, MOST_COVERED, bendsOf, deviceElement, endId, groupElement, hostElement, hostId, lineElement, lineId,
+  MANY_LINKS, MOST_COVERED, boxesOf, deviceElement, endId, groupElement, hostElement, hostId, lineElement, lineId, routesOf,
 } from "./elements.js";
 import { endsOf, hostKey, shownOf } from "./folding.js";
 import {
-  borderPoint, centre, coveredParts, curveBetween, grown, hullRect, pointOn, rectOf, within,
+  borderPoint, centre, cornersOf, coveredParts, curveBetween, grown, hullRect, pointOn, rectOf, within,
 } from "./geometry.js";
 import { EMPTY, endsKey } from "./model.js";
 import { HOST_PADDING, styleSheet } from "./style.js";
 
 /** Links above which a still picture is panned. */
-const STILL_WHILE_PANNING = 1000;
+const STILL_WHILE_PANNING = 60;
 
 /** Room that the floating tools and the legend need, in pixels. */
 export const FRAME = { top: 68, side: 34, bottom: 50 };
@@ -47,16 +48,19 @@ export class Stage {
       selectionType: "single",
       userZoomingEnabled: false,
     });
+    this.animation = new Animation(this.cy);
     /** Object on the screen by id: snapshots share structure, so the same one is unchanged. */
     this.painted = new Map();
     this.curves = new Map();
-    /** How much each line of `lines` bends while its ends stand at `positions`. */
-    this.bent = { lines: null, positions: null, bends: /** @type {Map<string, number>} */ (new Map()) };
+    /** Boxes of all that is shown, while nothing moves. @type {{name: string, box: Rect | null}[] | null} */
+    this.boxes = null;
+    /** How each line of `lines` runs while its ends stand at `positions`. */
+    this.routed = { lines: null, positions: null, routes: /** @type {Map<string, import("./geometry.js").Route>} */ (new Map()) };
     this.shown = shownOf(EMPTY, new Set());
     this.frame = FRAME;
     /** Whether a selection or a position that changes now is our own doing. */
     this.applying = false;
-    this.cy.on("position bounds", () => this.curves.clear());
+    this.cy.on("position bounds", () => this.#forget());
     this.cy.on("zoom", () => this.#magnify());
     this.distance = 0;
     /** Whether names are written larger at every zoom. */
@@ -80,9 +84,10 @@ export class Stage {
   paint(shown) {
     this.shown = shown;
     this.applying = true;
+    this.animation.finish();
     this.cy.batch(() => this.#diff(shown));
     this.applying = false;
-    this.curves.clear();
+    this.#forget();
     this.#magnify(true);
     // Cytoscape reads this option once, but honours it whenever it is set.
     const renderer = /** @type {any} */ (this.cy).renderer();
@@ -116,7 +121,9 @@ export class Stage {
     }
     // A device can only move into a host that is there, and leaves with a host that goes.
     if (fresh.length) this.cy.add(fresh);
+    const moves = others.map(({ have, element }) => ({ node: have, from: element.position && { ...have.position() }, to: element.position }));
     for (const { have, element } of others) update(have, element);
+    this.animation.start(moves.filter(({ from, to }) => from && (from.x !== to.x || from.y !== to.y)));
     this.cy.elements().filter((e) => !names.has(e.id())).remove();
     this.painted = new Map(wanted.map(({ id, identity }) => [id, identity]));
   }
@@ -127,7 +134,8 @@ export class Stage {
     for (const { name, host } of devices) {
       if (host !== null) this.rooms.set(host, [...(this.rooms.get(host) ?? []), name]);
     }
-    const bends = this.#bends();
+    const routes = this.#routes();
+    const boxes = boxesOf(this.shown);
     const thin = lines.length > MANY_LINKS;
     const at = (name) => positions[name];
     return [
@@ -144,19 +152,19 @@ export class Stage {
       })),
       ...lines.map((line) => ({
         id: lineId(line.id),
-        identity: [line.forth, line.back, bends.get(line.id), thin],
-        make: () => lineElement(line, { bend: bends.get(line.id), thin }),
+        identity: [line.forth, line.back, thin, ...lookOf(routes.get(line.id), line, at)],
+        make: () => lineElement(line, { way: routes.get(line.id), thin, boxes: { from: boxes.get(line.a), to: boxes.get(line.b) } }),
       })),
     ];
   }
 
-  /** How much each line bends; found anew when lines or places changed. */
-  #bends() {
+  /** How each line runs; found anew when lines or places changed. */
+  #routes() {
     const { lines, positions } = this.shown;
-    if (this.bent.lines !== lines || this.bent.positions !== positions) {
-      this.bent = { lines, positions, bends: bendsOf(this.shown) };
+    if (this.routed.lines !== lines || this.routed.positions !== positions) {
+      this.routed = { lines, positions, routes: routesOf(this.shown) };
     }
-    return this.bent.bends;
+    return this.routed.routes;
   }
 
   /** Rectangle of a device or group as it is on the screen now, mid-drag included. @returns {Rect | null} */
@@ -184,8 +192,8 @@ export class Stage {
     const { devices, groups, lines } = this.shown;
     const hosts = [...this.rooms.keys()].map((name) => this.hostRect(name));
     const bent = lines
-      .filter((line) => this.bent.bends.get(line.id))
-      .map((line) => pointOn(this.curve(line), 0.5));
+      .filter((line) => this.routeOf(line))
+      .flatMap((line) => aroundOf(this.curve(line)));
     return hullRect([
       ...devices.map((d) => this.rect(d.name)),
       ...groups.map(({ key }) => this.rect(key)),
@@ -209,21 +217,30 @@ export class Stage {
     return made;
   }
 
+  /** How a line runs. @param {import("./types.js").Line} line */
+  routeOf({ id }) {
+    return this.routed.routes.get(id) ?? 0;
+  }
+
   /** The visible curve of a line alone, which is quickly found. @param {import("./types.js").Line} line */
-  shape({ id, a, b }) {
-    const [from, to] = [this.rect(a), this.rect(b)];
-    return from && to ? curveBetween(from, to, this.bent.bends.get(id) ?? 0) : null;
+  shape(line) {
+    const [from, to] = [this.rect(line.a), this.rect(line.b)];
+    return from && to ? curveBetween(from, to, this.routeOf(line)) : null;
   }
 
   /** Which parts of a line are beneath devices that it crosses; null where none is. */
   #covered(line, curve) {
     if (this.painted.size > MOST_COVERED) return null;
-    const others = this.cy
-      .nodes(".device, .group")
-      .map((n) => n.data("name"))
-      .filter((name) => name !== line.a && name !== line.b)
-      .map((name) => this.rect(name));
-    return coveredParts(curve, others);
+    const { devices, groups } = this.shown;
+    this.boxes ??= [...devices.map((d) => d.name), ...groups.map(({ key }) => key)].map((name) => ({ name, box: this.rect(name) }));
+    const others = this.boxes.filter(({ name, box }) => box && name !== line.a && name !== line.b);
+    return coveredParts(curve, others.map(({ box }) => /** @type {Rect} */ (box)));
+  }
+
+  /** Something moved: curves are found anew when they are asked for. */
+  #forget() {
+    this.curves.clear();
+    this.boxes = null;
   }
 
   /** @param {Point} p on the screen @returns {Point} in the drawing */
@@ -300,7 +317,7 @@ export class Stage {
     return [
       ...devices.map((name) => this.rect(home.get(name) ?? name)),
       ...hosts.map((name) => this.hostRect(name)),
-      ...lines.map((line) => this.curve(line)).filter(Boolean).map(({ a, b, c }) => hullRect([a, b, c ?? a].map(rectOf))),
+      ...lines.map((line) => this.curve(line)).filter(Boolean).map((curve) => hullRect(cornersOf(curve).map(rectOf))),
     ].filter(Boolean);
   }
 
@@ -376,6 +393,16 @@ export class Stage {
     this.cy.batch(() => this.cy.edges().forEach((e) => void e.toggleClass("faded", Boolean(which?.(e.id())))));
   }
 
+  /** Give lines colours of their own. @param {(id: string) => string | undefined} color by id */
+  tint(color) {
+    this.cy.batch(() => this.cy.edges().forEach((e) => {
+      const tint = color(e.id());
+      if (e.data("tint") === tint) return;
+      if (tint) e.data("tint", tint);
+      else e.removeData("tint");
+    }));
+  }
+
   /** Leave out some lines; they keep their places. @param {Set<string> | null} ids none of null */
   leaveOut(ids) {
     if (!ids && !this.leaving) return;
@@ -402,6 +429,12 @@ export class Stage {
     this.cy.destroy();
   }
 }
+
+/** What a line looks like besides its width: one that turns depends on where its ends are. */
+const lookOf = (way, { a, b }, at) => (typeof way === "string" ? [way, ...at(a), ...at(b)] : [way]);
+
+/** How far a line reaches beyond its ends. @param {import("./geometry.js").Curve} curve @returns {Point[]} */
+const aroundOf = (curve) => (curve.legs ? cornersOf(curve) : [pointOn(curve, 0.5)]);
 
 /** Change an element on the screen into what it should be. */
 function update(have, element) {

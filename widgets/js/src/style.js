@@ -13,6 +13,15 @@ const ON_LIGHT = [
   "#1b7fc0", "#b87400", "#00805c", "#b0488a", "#857800", "#004f8c", "#3aa0c9", "#6f51b5",
 ];
 
+/** Colours of classes of links: none is orange, which is the bottleneck's. */
+const LINKS = {
+  dark: ["#8fa8c4", "#c9a2ff", "#93c26b", "#7fd0e0", "#d98fc0", "#d6cf6a"],
+  light: ["#5b7391", "#8a35b8", "#4b7a1e", "#0e7490", "#a8387f", "#7a6a00"],
+};
+
+/** Colour of a class of links. @param {number} index @param {string} theme */
+export const linkColor = (index, theme) => LINKS[theme === "light" ? "light" : "dark"][index % LINKS.dark.length];
+
 const RAMP = [
   [61, 90, 160], [70, 130, 190], [86, 180, 233], [120, 200, 180], [180, 205, 120], [240, 200, 80],
   [240, 170, 60],
@@ -129,6 +138,7 @@ export const styleSheet = (c) => [
   { selector: "node.memory.filled", style: { "text-margin-y": 15, "font-size": 10 } },
   { selector: "node.device.far1", style: { "font-size": 14 } },
   { selector: "node.device.far2", style: { "font-size": 18 } },
+  { selector: "node.switch.far2", style: { "font-size": 16.5, "text-max-width": 118 } },
   { selector: "node.filled.far1", style: { "text-margin-y": 19 } },
   { selector: "node.filled.far2", style: { "text-margin-y": 23 } },
   {
@@ -171,6 +181,7 @@ export const styleSheet = (c) => [
     },
   },
   { selector: "edge.bundle", style: { opacity: 0.46 } },
+  { selector: "edge[tint]", style: { "line-color": "data(tint)", "target-arrow-color": "data(tint)", opacity: 0.8 } },
   { selector: "edge.thin", style: { opacity: 0.34 } },
   { selector: "edge.faded", style: { opacity: 0.16 } },
   { selector: "edge.unused", style: { visibility: "hidden" } },
@@ -191,6 +202,19 @@ export const styleSheet = (c) => [
   },
   { selector: "edge.partly", style: { opacity: 0.55, "line-style": "dashed", "line-dash-pattern": [16, 4] } },
   { selector: "edge.off.hovered", style: { opacity: 0.9 } },
+  {
+    selector: "edge.turned",
+    style: {
+      "curve-style": "segments", "edge-distances": "node-position",
+      "source-endpoint": "data(start)", "target-endpoint": "data(end)",
+      "segment-weights": "data(weights)", "segment-distances": "data(distances)",
+    },
+  },
+  // Only the pieces at its ends are seen of it, and nothing that they lead past is harder to touch.
+  {
+    selector: "edge.stubs",
+    style: { "line-style": "dashed", "line-dash-pattern": "data(dash)", "line-cap": "butt", "z-index": -1 },
+  },
   {
     selector: ":selected",
     style: {

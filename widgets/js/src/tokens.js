@@ -1,6 +1,6 @@
 /** Chunks on their way, as dots on the links, and how busy the links are. */
 
-import { pointOn } from "./geometry.js";
+import { pointOn, trace } from "./geometry.js";
 import { between } from "./style.js";
 import { drawSums } from "./sums.js";
 
@@ -168,12 +168,7 @@ export function drawHeat(ctx, canvas) {
       : between(colors.cold, colors.hot, share);
     ctx.lineWidth = Math.max(2, curve.width / 2) + far;
     ctx.beginPath();
-    const pieces = curve.c ? 12 : 1;
-    for (let i = 0; i <= pieces; i++) {
-      const { x, y } = pointOn(curve, i / pieces, side);
-      if (i) ctx.lineTo(x, y);
-      else ctx.moveTo(x, y);
-    }
+    trace(ctx, curve, side);
     ctx.stroke();
   }
 }

@@ -39,7 +39,8 @@
  * @typedef {object} Group devices that are folded into one box
  * @property {string} key stands for it among the names of devices
  * @property {string} title
- * @property {string | null} host none of alike switches
+ * @property {string | null} host none of alike switches and of pods
+ * @property {boolean} [pod] whether it is a rack or a pod
  * @property {Device[]} members
  *
  * @typedef {object} Shown what is on the screen

@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { hostRects } from "../src/arrange.js";
 import {
-  MANY_LINKS, MOST_COVERED, bendsOf, boxesOf, lineWidth, shortName, withoutEnds,
+  MANY_LINKS, MOST_COVERED, boxesOf, lineWidth, shortName, routesOf, withoutEnds,
 } from "../src/elements.js";
 import { MOST_DEVICES, counts, groupsOf, hostKey, shownOf } from "../src/folding.js";
 import {
@@ -105,10 +105,10 @@ function geometryOf(given) {
   const shown = shownOf(drawing, foldedIn(drawing, given.folded));
   const boxes = boxesOf(shown);
   const hosts = hostRects(shown, boxes);
-  const bends = bendsOf(shown);
+  const routes = routesOf(shown);
   const cover = shown.lines.length + boxes.size + hosts.size <= MOST_COVERED;
   const line = (each) => {
-    const curve = curveBetween(boxes.get(each.a), boxes.get(each.b), bends.get(each.id));
+    const curve = curveBetween(boxes.get(each.a), boxes.get(each.b), routes.get(each.id));
     const width = lineWidth(each, shown.lines.length > MANY_LINKS);
     const covered = cover ? coveredParts(curve, withoutEnds(boxes, each)) : null;
     const points = [pointOn(curve, 0.3, width / 2 + 3.2), curve.a, curve.b, ...(curve.c ? [curve.c] : [])];

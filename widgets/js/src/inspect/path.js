@@ -5,13 +5,11 @@
 
 import { chunkCell } from "../buffers.js";
 import { lineId } from "../elements.js";
-import { centre, grown, pointOn } from "../geometry.js";
+import { centre, grown, pointOn, trace } from "../geometry.js";
 import { endsKey } from "../model.js";
 import { FONT, inkOn, vivid } from "../style.js";
 import { duration } from "../units.js";
 
-/** Pieces that a bent line is drawn in. */
-const PIECES = 14;
 /** Numbers on one line, and sends of a path of which the order can be read on the cluster. */
 const MOST_NUMBERS = 2;
 const MOST_NUMBERED = 120;
@@ -109,9 +107,12 @@ export class PathView {
     ctx.stroke();
   }
 
-  #at({ line, forth }, curve) {
-    const off = (forth ? 1 : -1) * Math.max(2, curve.width / 4 + 1);
-    return (share) => pointOn(curve, forth ? share : 1 - share, line.back ? off : 0);
+  #aside({ line, forth }, curve) {
+    return line.back ? (forth ? 1 : -1) * Math.max(2, curve.width / 4 + 1) : 0;
+  }
+
+  #at(side, curve) {
+    return (share) => pointOn(curve, side.forth ? share : 1 - share, this.#aside(side, curve));
   }
 
   #arrow(ctx, side, color) {
@@ -124,11 +125,7 @@ export class PathView {
       ctx.strokeStyle = stroke;
       ctx.lineWidth = (side.chosen ? 5 : 3.4) + wide;
       ctx.beginPath();
-      for (let i = 0; i <= (curve.c ? PIECES : 1); i++) {
-        const { x, y } = at(0.02 + (0.95 * i) / (curve.c ? PIECES : 1));
-        if (i) ctx.lineTo(x, y);
-        else ctx.moveTo(x, y);
-      }
+      trace(ctx, curve, this.#aside(side, curve), side.forth ? [0.02, 0.97] : [0.03, 0.98]);
       head(ctx, at(0.97), at(0.9), 9);
       ctx.stroke();
     }
