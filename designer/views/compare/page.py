@@ -9,6 +9,7 @@ from dash import dcc, html
 from ccl import text
 from ccl.result import PROOF_TOLERANCE
 from designer.shell import ids, ui
+from designer.shell.request import method_title
 from designer.views.compare.running import (
     USUAL_SECONDS,
     USUAL_SIZES,
@@ -103,7 +104,7 @@ def _method(each: Formulation, refused: str | None) -> dmc.Checkbox:
     # keeps the ticks by their values.
     return dmc.Checkbox(
         value=each.name if refused is None else f"{each.name}: unavailable",
-        label=html.Span(each.title, title=f"{each.name}: {each.title}"),
+        label=html.Span(each.title, title=f"{each.title}\nOn the command line: {each.name}"),
         description=html.Span(f"Unavailable: {refused}", title=refused) if refused else None,
         disabled=refused is not None,
         size="xs",
@@ -279,7 +280,7 @@ def _doing(news: News | None) -> str:
         return "starting"
     if news.method is None:
         return f"proves the bound at {text.size(news.size)}"
-    words = f"{news.method} at {text.size(news.size)}"
+    words = f"{method_title(str(news.method))} at {text.size(news.size)}"
     if news.progress is None:
         return words
     found = news.progress.incumbent
@@ -289,7 +290,7 @@ def _doing(news: News | None) -> str:
 
 def notes(comparison: Comparison) -> Any:
     """Say where another method becomes the fastest, or that none does."""
-    sentences = crossover_words(comparison)
+    sentences = crossover_words(comparison, named=method_title)
     if sentences:
         return html.Span(". ".join([*sentences[:2], ""]).strip(), title="\n".join(sentences))
     always = _always(comparison)
@@ -308,5 +309,5 @@ def _always(comparison: Comparison) -> str:
             and row.result.makespan <= best.result.makespan * (1 + PROOF_TOLERANCE)
             for row, best in zip(rows, bests, strict=True)
         ):
-            return str(method)
+            return method_title(str(method))
     return ""

@@ -366,6 +366,9 @@ def register(app: Dash) -> None:
     _buttons(app)
 
 
+WRITTEN = ("name",)
+"""Fields of text that say beside themselves why they are refused."""
+
 FORMS = ("device", "link", "host", "limit")
 """What the fields are about; of devices and links there are boxes to tick as well."""
 
@@ -401,11 +404,16 @@ def _fields(app: Dash) -> None:
                 both=both[0] if both else False,
             )
         except CclError as error:
+            if field in WRITTEN:  # what was written stays, to be put right
+                request.mark_field(ctx.triggered_id, str(error))
+                return {}
             # The form is drawn anew, so that it shows what is true, not what was refused.
             return {
                 "notes": ui.note(str(error)),
                 "inspector": inspector(selection, drawing["topology"]),
             }
+        if command is None and field in WRITTEN:  # it is as it was before it was refused
+            request.mark_field(ctx.triggered_id, None)
         return {"command": request.numbered(command)} if command else {}
 
 
