@@ -104,6 +104,16 @@
         return command("add", { kind: asked.device, linked: shifted });
       },
 
+      /** A field that is changed is not the one any more that was refused. */
+      unmark() {
+        const { triggered_id: key, triggered } = window.dash_clientside.callback_context;
+        if (!key || triggered.length !== 1) return;
+        const props = window.dash_component_api.getLayout(key)?.props ?? {};
+        for (const each of ["error", "trouble"]) {
+          if (props[each]) window.dash_clientside.set_props(key, { [each]: null });
+        }
+      },
+
       shortcuts: (clicks) => (clicks ? command("shortcuts", { on: true }) : no()),
 
       /** Say what cannot be solved beside the field that it is about. */

@@ -100,6 +100,7 @@
       tab = found;
       copies = JSON.parse(window.sessionStorage.getItem(COPIES) ?? "{}");
       window.sessionStorage.setItem(TAB, tab);
+      documents.tidy(keys().map((each) => each.slice(STORE.length)));
     });
     return known;
   };
@@ -219,8 +220,11 @@
     return id;
   };
 
+  let warned = false;
+
   const keepDocument = async (id, drawing) => {
-    if (await documents.write(id, drawing)) return;
+    if ((await documents.write(id, drawing)) || warned) return;
+    warned = true;
     window.topoloomNotify("no-room", "This drawing is not among the drawings",
       "The browser keeps nothing or has no room; save the drawing as a file.");
   };

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, cast
 
-from dash import Dash, Input, Output, State, no_update, set_props
+from dash import Dash, Input, Output, State, no_update
 
-from ccl import text
 from ccl.collective import Collective, CollectiveKind, make_collective
 from ccl.errors import ProblemError
 from ccl.problem import Problem
@@ -178,14 +177,6 @@ def same_question(summary: Mapping[str, Any] | None, request: Mapping[str, Any] 
 def now() -> int:
     """Return a number that is another one each time."""
     return time.time_ns() // 1000
-
-
-def mark_field(key: Any, sentence: str | None) -> None:
-    """Say beside a field of text why its value is refused, or that it is not any more.
-
-    To be called within a callback, for a field that no output of it redraws.
-    """
-    set_props(key, {"error": None if sentence is None else text.sentence(sentence)})
 
 
 def numbered(command: Json) -> Json:

@@ -67,6 +67,7 @@ def _form() -> html.Div:
                 id=ids.COMPARE_METHODS,
                 value=usual_methods(),
                 children=method_rows({}),
+                inputWrapperOrder=["label", "error", "input"],  # above a list that scrolls
                 **PERSISTED,
                 **ui.attributes(aria_label="Methods to compare"),
             ),

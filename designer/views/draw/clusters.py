@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 import dash_mantine_components as dmc
-from dash import ALL, Dash, Input, Output, State, ctx, html, set_props
+from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, html, set_props
 
 from ccl import text
 from ccl.errors import CclError
@@ -175,18 +175,11 @@ def refused(name: str, sentence: str) -> Json:
     words = sentence.removeprefix(f"{name}: ")
     for each in entry(name).parameters:
         if words.startswith((f"{each.name} ", f"{each.name}=")):
-            mark(each, sentence)
+            own = each.kind in {"bool", "choice", "shape"}  # the others are quantities
+            said = {"error": text.sentence(sentence)} if own else {"trouble": sentence}
+            set_props({"parameter": each.name}, said)
             return {}
     return {"notes": ui.note(sentence)}
-
-
-def mark(parameter: Parameter, sentence: str | None) -> None:
-    """Say beside the field of a parameter why its value is refused, or that it is not."""
-    key = {"parameter": parameter.name}
-    if parameter.kind in {"bool", "choice", "shape"}:
-        request.mark_field(key, sentence)
-    else:
-        set_props(key, {"trouble": sentence})
 
 
 def register(app: Dash) -> None:
@@ -225,13 +218,9 @@ def register(app: Dash) -> None:
 
 def _unmark(app: Dash) -> None:
     """Wire a field that is changed, which says no more why it was refused."""
-
-    @app.callback(Input({"parameter": ALL}, "value"), State(ids.GALLERY_OPEN, "name"))
-    def on_parameter(_values: list[Any], name: str) -> None:
-        changed = ctx.triggered_id
-        for each in entry(name).parameters if changed and len(ctx.triggered) == 1 else ():
-            if each.name == changed["parameter"]:
-                mark(each, None)
+    app.clientside_callback(
+        ClientsideFunction("topoloom", "unmark"), Input({"parameter": ALL}, "value")
+    )
 
 
 def _open(app: Dash) -> None:

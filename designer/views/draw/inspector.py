@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import dash_mantine_components as dmc
-from dash import ALL, Dash, Input, Output, State, ctx, html
+from dash import ALL, Dash, Input, Output, State, ctx, html, set_props
 
 from ccl import text
 from ccl.errors import CclError
@@ -405,7 +405,7 @@ def _fields(app: Dash) -> None:
             )
         except CclError as error:
             if field in WRITTEN:  # what was written stays, to be put right
-                request.mark_field(ctx.triggered_id, str(error))
+                set_props(ctx.triggered_id, {"error": text.sentence(str(error))})
                 return {}
             # The form is drawn anew, so that it shows what is true, not what was refused.
             return {
@@ -413,7 +413,7 @@ def _fields(app: Dash) -> None:
                 "inspector": inspector(selection, drawing["topology"]),
             }
         if command is None and field in WRITTEN:  # it is as it was before it was refused
-            request.mark_field(ctx.triggered_id, None)
+            set_props(ctx.triggered_id, {"error": None})
         return {"command": request.numbered(command)} if command else {}
 
 
