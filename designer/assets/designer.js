@@ -18,24 +18,10 @@
   let held = ""; // the button of a row that has the focus
   let named = ""; // the name that the page shows
   let offered = { kept: null, plans: [] }; // plans of the last solve, the best at the end
+  let shifted = false; // whether the last click was with Shift
   let acts = 0; // buttons of the sketch that were pressed
   const ours = new Set(); // names that the page has put there and nobody has typed
   const page = `${Date.now().toString(36)}${Math.random().toString(36).slice(2)}`;
-
-  const count = (number, one, many) => `${number} ${number === 1 ? one : many}`;
-
-  const counts = ({ devices, links }) => {
-    const of = (kind) => devices.filter((each) => each.kind === kind).length;
-    const ends = new Set(links.map(({ src, dst }) => [src, dst].sort().join("\n")));
-    const parts = [count(of("gpu"), "GPU", "GPUs")];
-    if (of("switch")) parts.push(count(of("switch"), "switch", "switches"));
-    if (of("memory")) parts.push(count(of("memory"), "memory", "memories"));
-    if (of("nic")) parts.push(count(of("nic"), "NIC", "NICs"));
-    parts.push(count(ends.size, "link", "links"));
-    return parts.join(" · ");
-  };
-
-  /** A share as per cent with three digits. */
 
   const command = (name, args) => ({ name, args, n: Date.now() * 1000 });
 
@@ -87,14 +73,20 @@
         const { name } = drawing.topology;
         if (name !== named) ours.add(name);
         named = name;
-        return [name, counts(drawing.topology)];
+        return [name, window.topoloomPicture.counts(drawing.topology)];
       },
 
-      /** Keep the result beside the drawing, so that a reload does not lose it. */
-      keepResult(result, summary, course, home) {
-        const value = result && { result, asked: summary?.asked ?? null, course };
+      /** Keep the result with the drawing; once none is shown, show that of a document gone to. */
+      keepResult(result, summary, course, drawing, home) {
         if (!restored) return;
-        window.topoloomStorage.writeResult(value, home);
+        if (!result) {
+          const data = window.topoloomStorage.takeAwaited();
+          if (data) window.topoloomDrawings.showPlan(data);
+          return;
+        }
+        const asked = summary?.asked ?? null;
+        const note = summary ? window.topoloomDrawings.describePlan(summary) : "";
+        window.topoloomStorage.writeResult({ result, asked, course }, drawing, { home, note });
       },
 
       rename(name, drawing) {
@@ -105,10 +97,21 @@
         return command("rename_topology", { name: now });
       },
 
+      /** Add a device; a click with Shift links it to all that is selected. */
       add(clicks) {
         const asked = window.dash_clientside.callback_context.triggered_id;
         if (!asked || !clicks.some(Boolean)) return no();
-        return command("add", { kind: asked.device });
+        return command("add", { kind: asked.device, linked: shifted });
+      },
+
+      /** A field that is changed is not the one any more that was refused. */
+      unmark() {
+        const { triggered_id: key, triggered } = window.dash_clientside.callback_context;
+        if (!key || triggered.length !== 1) return;
+        const props = window.dash_component_api.getLayout(key)?.props ?? {};
+        for (const each of ["error", "trouble"]) {
+          if (props[each]) window.dash_clientside.set_props(key, { [each]: null });
+        }
       },
 
       shortcuts: (clicks) => (clicks ? command("shortcuts", { on: true }) : no()),
@@ -359,6 +362,13 @@
     const row = event.target.closest?.(".ds-cmp-row");
     if (row && !event.target.closest("button, .ds-cmp-tick")) row.querySelector(".ds-cmp-open").click();
   });
+
+  document.addEventListener("click", ({ shiftKey, target }) => {
+    shifted = shiftKey;
+    // The type that is chosen already is no change, but may be meant for the links that are selected.
+    const type = target.closest?.(".ds-link[data-checked]");
+    if (type) window.dash_clientside.set_props("link-type", { value: type.value });
+  }, true);
 
   document.addEventListener("dragstart", (event) => {
     const tile = event.target.closest?.("[data-topology]");

@@ -26,6 +26,8 @@
       ],
     });
 
+  window.topoloomNotify = notify;
+
   let back = null; // settles when the server is there again
 
   const alive = async () => {

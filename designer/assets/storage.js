@@ -1,12 +1,16 @@
 /* Browser storage: what each tab keeps of its drawing, the drawing itself and its history, under an id
-   of its own, and beside it the result. A tab holds a lock of its id while it lives. A reload finds
-   its own; a duplicated tab, whose id is held, goes on with a copy; a new tab takes over what a closed
-   one has left. */
+   of its own. A tab holds a lock of its id while it lives. A reload finds its own; a duplicated tab,
+   whose id is held, goes on with a copy; a new tab takes over what a closed one has left.
+
+   Each step of the history is one of a document (documents.js), and the tab holds the lock of the one
+   that it is at. What comes without the name of a document is of the one that the tab began with.
+   Where another tab is at a document, this one goes on with a copy of it. */
 (function () {
   "use strict";
 
   const STORE = "topoloom.drawing.";
   const TAB = "topoloom.tab";
+  const COPIES = "topoloom.copies";
   const MOST = 16; // drawings of this and other tabs, of files and of links
   const STEPS = 100; // of undo that a reload brings back
   const ROOM = 1_000_000; // characters of them
@@ -39,105 +43,26 @@
   /** The tab that a key belongs to; none where it is of a version without tabs. */
   const tabOf = (key) => key.slice(STORE.length).split(".")[1] ?? "";
 
-  // ---- results: they are too large for the storage that drawings are kept in ------------------
-
-  const DATABASE = "topoloom";
-  const RESULTS = "results";
-
-  /** @param {IDBRequest} request */
-  const settled = (request) =>
-    new Promise((resolve, reject) => {
-      request.onsuccess = () => resolve(request.result);
-      request.onerror = () => reject(request.error);
-    });
-
-  const opened = async (mode) => {
-    const request = window.indexedDB.open(DATABASE, 1);
-    request.onupgradeneeded = () => request.result.createObjectStore(RESULTS);
-    const database = await settled(request);
-    const transaction = database.transaction(RESULTS, mode);
-    transaction.oncomplete = transaction.onabort = () => database.close();
-    return transaction.objectStore(RESULTS);
-  };
-
-  const results = {
-    /** The result that is stored under a key; nothing where the browser stores nothing. */
-    async read(key) {
-      try {
-        return await settled((await opened("readonly")).get(key));
-      } catch {
-        return undefined;
-      }
-    },
-
-    /**
-     * Store a result, or forget it where there is none; of other keys only those of drawings stay.
-     * @param {string} key @param {any} value
-     */
-    async write(key, value) {
-      try {
-        const store = await opened("readwrite");
-        const others = keys();
-        for (const each of await settled(store.getAllKeys())) {
-          if (each !== key && !others.includes(each)) store.delete(each);
-        }
-        if (value) await settled(store.put(value, key));
-        else await settled(store.delete(key));
-      } catch {
-        // A browser without room keeps the drawing alone.
-      }
-    },
-  };
-
   // ---- which tab this is ---------------------------------------------------------------------
 
-  // Kept in reach of the page: a promise that nothing can settle is collected, and its lock with it.
-  let gone;
-  const living = new Promise((resolve) => (gone = resolve));
-  window.addEventListener("pagehide", ({ persisted }) => persisted || gone());
-
-  /** Hold the lock of a tab while this page lives, unless another page does. @param {string} tab */
-  const hold = (tab) => {
-    if (!navigator.locks) return holdByAsking(tab); // only in a secure context
-    return new Promise((resolve) => {
-      navigator.locks.request(`${TAB}.${tab}`, { ifAvailable: true }, (lock) => {
-        resolve(lock !== null);
-        return lock && living;
-      });
-    });
-  };
+  const documents = window.topoloomDocuments;
+  const { fresh, hold, lockOf, release } = documents;
+  const holdTab = (tab) => hold(`${TAB}.${tab}`);
 
   /** The same for a page that may have come back before the page before it has let go. */
-  const holdAgain = async (tab, patience = TRIES) => {
-    if (await hold(tab)) return true;
+  const holdAgain = async (name, patience = TRIES) => {
+    if (await hold(name)) return true;
     if (!patience) return false;
     await new Promise((resolve) => setTimeout(resolve, 100));
-    return holdAgain(tab, patience - 1);
+    return holdAgain(name, patience - 1);
   };
-
-  /** The same by asking the other tabs, which answer at once. */
-  const holdByAsking = (tab) => {
-    const channel = new BroadcastChannel(TAB);
-    return new Promise((resolve) => {
-      channel.onmessage = ({ data }) => data.held === tab && resolve(false);
-      channel.postMessage({ asks: tab });
-      setTimeout(() => resolve(true), 200);
-    }).then((free) => {
-      channel.onmessage = ({ data }) => data.asks === tab && channel.postMessage({ held: tab });
-      if (!free) channel.close();
-      return free;
-    });
-  };
-
-  const fresh = () => `${Date.now().toString(36)}${Math.random().toString(36).slice(2, 8)}`;
 
   /** Give this tab what another has. */
   const copy = async (from, to) => {
     for (const key of keys().filter((each) => tabOf(each) === from)) {
-      const next = `${STORE}${key.slice(STORE.length).split(".")[0]}.${to}`;
-      window.localStorage.setItem(next, window.localStorage.getItem(key));
-      const result = await results.read(key);
-      if (result) await results.write(next, result);
+      const [where] = key.slice(STORE.length).split(".");
+      window.localStorage.setItem(`${STORE}${where}.${to}`, window.localStorage.getItem(key));
+      await documents.copyPlan(key.slice(STORE.length), `${where}.${to}`);
     }
   };
 
@@ -145,10 +70,10 @@
   const inherit = async (where) => {
     for (const key of newestFirst(keys().filter((each) => each.slice(STORE.length).split(".")[0] === where))) {
       const tab = tabOf(key);
-      if (tab && (await hold(tab))) return tab;
+      if (tab && (await holdTab(tab))) return tab;
       if (tab) continue;
       const made = fresh();
-      await hold(made);
+      await holdTab(made);
       await copy(tab, made);
       window.localStorage.removeItem(key);
       return made;
@@ -158,21 +83,24 @@
 
   const identify = async (home) => {
     const before = window.sessionStorage.getItem(TAB);
-    if (before && (await holdAgain(before))) return before;
+    if (before && (await holdAgain(`${TAB}.${before}`))) return before;
     const left = before ? null : await inherit(place(home));
     if (left) return left;
     const tab = fresh();
-    await hold(tab);
+    await holdTab(tab);
     if (before) await copy(before, tab);
     return tab;
   };
 
   let tab = "";
+  let copies = {}; // documents that this tab is at instead of others, by these
   let known = null;
   const ready = (home) => {
     known ??= identify(home).then((found) => {
       tab = found;
+      copies = JSON.parse(window.sessionStorage.getItem(COPIES) ?? "{}");
       window.sessionStorage.setItem(TAB, tab);
+      documents.tidy(keys().map((each) => each.slice(STORE.length)));
     });
     return known;
   };
@@ -262,6 +190,7 @@
     waiting = null;
     const history = canvas()?.history;
     write(key(home), { drawing, steps: steps ?? (history ? stepsOf(history) : null), at: Date.now() });
+    if (touched.has(present)) claimed.then(() => keepDocument(nameOf(drawing, home), drawing));
   };
   window.addEventListener("pagehide", flush);
 
@@ -274,6 +203,55 @@
       steps = null;
     } else if (patience) setTimeout(() => recall(text, patience - 1), 50);
     else steps = null;
+  };
+
+  // ---- which document it is at -----------------------------------------------------------------
+
+  const touched = new Set(); // documents that are more than what a page begins with
+  let present = ""; // the document that the tab is at
+  let drawn = null; // what it is now
+  let claimed = Promise.resolve(); // its lock is held
+  let awaited = null; // its plan, which is shown once that of the document before is gone
+
+  /** The document that a drawing is a step of. */
+  const nameOf = (drawing, home) => {
+    let id = drawing.document ?? key(home).slice(STORE.length);
+    while (copies[id]) id = copies[id];
+    return id;
+  };
+
+  let warned = false;
+
+  const keepDocument = async (id, drawing) => {
+    if ((await documents.write(id, drawing)) || warned) return;
+    warned = true;
+    window.topoloomNotify("no-room", "This drawing is not among the drawings",
+      "The browser keeps nothing or has no room; save the drawing as a file.");
+  };
+
+  /** Hold the lock of the present document, or of a copy of it that the tab goes on with. */
+  const claim = async () => {
+    while (!(await holdAgain(lockOf(present)))) {
+      const from = present;
+      present = copies[from] = fresh();
+      if (touched.has(from)) touched.add(present);
+      window.sessionStorage.setItem(COPIES, JSON.stringify(copies));
+      await documents.copyPlan(from, present);
+    }
+  };
+
+  /** Go to another document; one that was there before comes with its plan. */
+  const change = async (id) => {
+    const [from, left] = [present, drawn];
+    flush();
+    present = id;
+    claimed = claimed.then(claim);
+    if (!from) return;
+    if (touched.has(from)) documents.keepVersion(from, left, { kind: "left" });
+    release(lockOf(from));
+    if (!(await documents.has(id))) return;
+    awaited = await documents.readPlan(id);
+    window.dash_clientside.set_props("other-cluster", { data: Date.now() });
   };
 
   window.topoloomStorage = {
@@ -296,16 +274,48 @@
     /** Keep a drawing with its history, after a pause. */
     keep(drawing, home) {
       if (!tab) return;
+      if (nameOf(drawing, home) !== present) change(nameOf(drawing, home));
+      drawn = drawing;
+      const { past = [], future = [] } = canvas()?.history ?? {};
+      if (drawing.document || (!steps && past.length + future.length)) touched.add(present);
       waiting = { drawing, home };
       clearTimeout(saving);
       saving = setTimeout(flush, 150);
     },
 
-    /** The result that this tab was left with, or nothing. */
-    readResult: (home) => results.read(key(home)),
+    /** The plan of the document that this tab was left with, or nothing. */
+    readResult: (home) => documents.readPlan(nameOf(read(key(home))?.drawing ?? home.drawing, home)),
 
-    /** Store the result beside the drawing, or forget it where there is none. */
-    writeResult: (value, home) => results.write(key(home), value),
+    /** Store the plan of a drawing with its document, and as a version of that. */
+    async writeResult(plan, drawing, { home, note }) {
+      await claimed;
+      const id = nameOf(drawing, home);
+      touched.add(id);
+      await keepDocument(id, drawing);
+      await documents.writePlan(id, plan);
+      const question = JSON.stringify(plan.asked);
+      await documents.keepVersion(id, drawing, { kind: "solved", note, plan, question });
+    },
+
+    /** The plan of the document that was gone to, once. */
+    takeAwaited() {
+      const plan = awaited;
+      awaited = null;
+      return plan;
+    },
+
+    /** What the tab is at: the id of the document, and what is drawn. */
+    get present() {
+      return { id: present, drawing: drawn };
+    },
+
+    /** Write what waits for a pause, and wait until it is there. @param {boolean} [whole] even what is untouched */
+    async settle(whole = false) {
+      flush();
+      await claimed;
+      if (whole) touched.add(present);
+      if (touched.has(present)) await keepDocument(present, drawn);
+    },
 
     packed,
     unpacked,

@@ -180,6 +180,9 @@ UPLOAD = "upload"
 SAVE = "save"
 DOWNLOAD = "download"
 NEW = "new"
+DRAWINGS = "drawings"
+DRAWINGS_OPEN = "drawings-open"
+DRAWINGS_LIST = "drawings-list"
 OTHER = "other-cluster"
 
 # Files of others.

@@ -3,6 +3,7 @@
 Commands to the canvas, numbered so that the same one can be given twice.
 """
 
+import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -142,9 +143,22 @@ def _share(percent: object) -> float | None:
     return parse_quantity(percent, PERCENT, what="the gap", least=0) / 100 or None
 
 
-def method_title(name: str) -> str:
-    """Return what a formulation is called on the page, or the phrase itself."""
-    return {each.name: each.title for each in available()}.get(name, name)
+def method_title(name: str, found_by: str | None = None) -> str:
+    """Return what a method is called on the page, or the phrase itself.
+
+    Parameters
+    ----------
+    name
+        Of a formulation, perhaps with options: ``ring`` or ``ring:channels=2``.
+    found_by
+        Which one within it found the plan.
+    """
+    titles = {each.name: each.title for each in available()}
+    known, _, options = name.partition(":")
+    title = titles.get(name, name)
+    if options and known in titles:
+        title = f"{titles[known]}, {options.replace(',', ', ')}"
+    return f"{title}, by {method_title(found_by)}" if found_by and found_by != name else title
 
 
 QUESTION = ("collective", "size", "chunks", "root")
@@ -173,6 +187,16 @@ def numbered(command: Json) -> Json:
 def fit() -> Json:
     """Return the command that shows the whole drawing, for one that was just opened."""
     return numbered({"name": "fit", "args": {}})
+
+
+def as_document(drawing: Json) -> Json:
+    """Return a drawing that opens as a document of its own.
+
+    The browser keeps documents (assets/documents.js). Undo goes across them, so each step of the
+    history says whose it is; a drawing that comes without such a name is a step of the document
+    that is open.
+    """
+    return {**drawing, "document": secrets.token_urlsafe(9)}
 
 
 PARTS: dict[str, tuple[str, str]] = {

@@ -115,7 +115,7 @@ def test_three_methods_at_two_sizes_are_compared_played_and_opened(designer: Pag
     expect(page.locator("#compare-table .ds-cmp-size")).to_have_count(2)
     expect(page.locator("#compare-plot .scatterlayer .trace")).not_to_have_count(0)
     legend = page.locator("#compare-plot .legend")
-    for name in ("bound", "ring", "direct", "list"):
+    for name in ("bound", "Ring", "Direct", "List scheduling"):
         expect(legend).to_contain_text(name)
     page.locator("#compare-quantity").get_by_text("algbw").click()
     expect(page.locator("#compare-plot .ytick").first).to_contain_text("GB/s")

@@ -393,7 +393,7 @@ def test_the_status_says_what_is_done_now(asked, compared):
 
     assert "0 of 6 starting" in said(None)
     assert "proves the bound at 4 MB" in said(News(0, 6, None, 4e6))
-    assert "1 of 6 direct at 4 KB" in said(begin, 1)
+    assert "1 of 6 Direct at 4 KB" in said(begin, 1)
     assert "0.2 s, best 40 µs" in said(told)
 
 
@@ -419,9 +419,9 @@ def test_the_note_names_crossovers_or_the_one_that_is_never_beaten(compared):
     quick = 0.5 * min(times) / times[1]
 
     begins = faster(faster(compared, 4e3, 2.0), 4e6, quick)
-    assert "ring is faster than direct" in words(notes(begins))
+    assert "Ring is faster than Direct" in words(notes(begins))
     never = faster(faster(compared, 4e3, 0.1), 4e6, quick)
-    assert words(notes(never)) == "ring is the fastest at every size, alone or with others."
+    assert words(notes(never)) == "Ring is the fastest at every size, alone or with others."
     none = replace(compared, rows=tuple(each for each in compared.rows if each.result is None))
     assert words(notes(none)) == ""
 

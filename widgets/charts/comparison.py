@@ -176,10 +176,11 @@ def comparison_figure(
     return figure
 
 
-def crossover_words(comparison: Comparison) -> list[str]:
-    """Say in a sentence each where another method becomes the fastest."""
+def crossover_words(comparison: Comparison, named: Callable[[str], str] = str) -> list[str]:
+    """Say in a sentence each where another method becomes the fastest, methods as `named`."""
     return [
-        f"From {text.size(each.size)} on {each.after} is faster than {each.before} "
+        f"From {text.size(each.size)} on {named(str(each.after))} is faster than "
+        f"{named(str(each.before))} "
         f"(both take {text.duration(each.makespan)} there)"
         for each in comparison.crossovers()
     ]

@@ -20,7 +20,7 @@ from designer.server.reading import Apart
 from designer.server.sessions import visitor
 from designer.session import topology_of
 from designer.shell import ids, request, ui
-from designer.shell.request import callback
+from designer.shell.request import callback, method_title
 from designer.views.catalog.catalog_view import CatalogView, Look, Table, made
 from designer.views.draw import import_card
 from designer.views.draw.files import file_name
@@ -208,8 +208,7 @@ def ranges(table: TunerTable) -> html.Div:
 
 def method(entry: Entry) -> str:
     """Say who found a plan."""
-    other = entry.found_by and entry.found_by != entry.formulation
-    return f"{entry.formulation}: {entry.found_by}" if other else entry.formulation
+    return method_title(entry.formulation, entry.found_by)
 
 
 def _bar(found: Sequence[TunerRange]) -> html.Div:

@@ -9,6 +9,7 @@ from typing import Any
 
 from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, no_update
 
+from ccl import text
 from ccl.errors import CclError
 from ccl.layout import layout
 from ccl.serialization.conditions import Positions
@@ -18,7 +19,7 @@ from ccl.serialization.topoloom import result_to_json, topology_to_json
 from designer.server.sessions import key_of, sealed, visitor
 from designer.shell import ids, ui
 from designer.shell import request as commands
-from designer.shell.request import Json, callback, plan
+from designer.shell.request import Json, callback, method_title, plan
 from designer.views.compare import page
 from designer.views.compare.running import (
     Comparisons,
@@ -93,6 +94,25 @@ def export_plot(comparison: Comparison, quantity: Quantity | None) -> str:
     return svg(plot, column=COLUMN)
 
 
+def entitle(figure: Any, comparison: Comparison) -> None:
+    """Call the methods of a plot as they are called on the page."""
+    longest_first = sorted(map(str, comparison.methods), key=len, reverse=True)
+    titles = {name: method_title(name) for name in longest_first}
+
+    def said(words: str) -> str:
+        for name, title in titles.items():
+            words = words.replace(f"<b>{name}</b>", f"<b>{title}</b>")
+            words = words.replace(f"overtakes {name}", f"overtakes {title}")
+        return words
+
+    for trace in figure.data:
+        trace.name = titles.get(trace.name, trace.name)
+        if trace.text is not None:
+            trace.text = [said(each) for each in trace.text]
+    for each in figure.layout.annotations:
+        each.text = said(each.text)
+
+
 GONE = "this comparison is not there any more; compare again"
 
 
@@ -115,6 +135,12 @@ def _ask(app: Dash) -> None:
         return page.method_rows(
             {each["value"]: each["note"] for each in choices if each["disabled"]}
         )
+
+    app.clientside_callback(
+        "(methods) => methods?.length ? null : window.dash_clientside.no_update",
+        Output(ids.COMPARE_METHODS, "error", allow_duplicate=True),
+        Input(ids.COMPARE_METHODS, "value"),
+    )
 
     @app.callback(
         Output(ids.COMPARE_METHODS, "value"),
@@ -142,6 +168,7 @@ def _run(app: Dash, comparisons: Comparisons) -> None:
             "job": Output(ids.COMPARE_JOB, "data"),
             "seen": Output(ids.COMPARE_SEEN, "data"),
             "opened": Output(ids.COMPARE_OPENED, "data"),
+            "methods_error": Output(ids.COMPARE_METHODS, "error"),
             "notes": commands.notes(),
         },
         inputs={"clicks": Input(ids.COMPARE_RUN, "n_clicks")},
@@ -175,8 +202,10 @@ def _run(app: Dash, comparisons: Comparisons) -> None:
             )
             key = comparisons.start(question.taken(), owner=visitor())
         except CclError as error:
+            if not methods:
+                return {"methods_error": text.sentence(str(error))}
             return {"notes": ui.note(str(error), title="Cannot compare")}
-        return {"job": {"key": sealed(key)}, "seen": None, "opened": ""}
+        return {"job": {"key": sealed(key)}, "seen": None, "opened": "", "methods_error": None}
 
     commands.stops(
         app, lambda job: comparisons.cancel(key_of(job)), ids.COMPARE_JOB, ids.COMPARE_STOP
@@ -271,6 +300,7 @@ def _rows(app: Dash, comparisons: Comparisons) -> None:
             return {"plot_box_hidden": True}
         comparison = standing.comparison
         figure = comparison_figure(comparison, quantity=quantity, scheme=scheme, height=None)
+        entitle(figure, comparison)
         return {"plot_figure": figure, "note": page.notes(comparison), "plot_box_hidden": False}
 
     @app.callback(
@@ -415,7 +445,7 @@ def _beside(app: Dash, comparisons: Comparisons) -> None:
         comparison = standing.comparison
         there = _played(comparison, chosen)
         if there and ctx.triggered_id == ids.COMPARE_SEEN:  # more to choose from, nothing to load
-            return {"pair_choices": choices(comparison)}
+            return {"pair_choices": _choices(comparison)}
         if not there or ctx.triggered_id == ids.COMPARE_PANE:
             ticked = picked if _played(comparison, picked) else []
             chosen = _first(standing, opened, ticked or (chosen if there else []))
@@ -423,7 +453,7 @@ def _beside(app: Dash, comparisons: Comparisons) -> None:
         drawn = {"topology": topology, "positions": drawing["positions"]}
         return {
             "pair_drawing": drawn,
-            "pair_choices": choices(comparison),
+            "pair_choices": _choices(comparison),
             "pair_chosen": chosen,
             "pair_films": films(comparison, chosen),
         }
@@ -432,6 +462,11 @@ def _beside(app: Dash, comparisons: Comparisons) -> None:
 def _played(comparison: Comparison, keys: Sequence[str]) -> bool:
     """Return whether all of these are there, and as many as can go in step."""
     return 2 <= len(keys) <= MOST_PLAYERS and all(row_of(comparison, key) for key in keys)
+
+
+def _choices(comparison: Comparison) -> list[dict[str, str]]:
+    """Return the rows to play, their methods by what they are called on the page."""
+    return [{**each, "label": method_title(each["label"])} for each in choices(comparison)]
 
 
 def _first(standing: Standing, opened: str, before: list[str]) -> list[str]:

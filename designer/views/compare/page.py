@@ -9,6 +9,7 @@ from dash import dcc, html
 from ccl import text
 from ccl.result import PROOF_TOLERANCE
 from designer.shell import ids, ui
+from designer.shell.request import method_title
 from designer.views.compare.running import (
     USUAL_SECONDS,
     USUAL_SIZES,
@@ -67,6 +68,7 @@ def _form() -> html.Div:
                 id=ids.COMPARE_METHODS,
                 value=usual_methods(),
                 children=method_rows({}),
+                inputWrapperOrder=["label", "error", "input"],  # above a list that scrolls
                 **PERSISTED,
                 **ui.attributes(aria_label="Methods to compare"),
             ),
@@ -104,7 +106,7 @@ def _method(each: Formulation, refused: str | None) -> dmc.Checkbox:
     # keeps the ticks by their values.
     return dmc.Checkbox(
         value=each.name if refused is None else f"{each.name}: unavailable",
-        label=html.Span(each.title, title=f"{each.name}: {each.title}"),
+        label=html.Span(each.title, title=f"{each.title}\nOn the command line: {each.name}"),
         description=html.Span(f"Unavailable: {refused}", title=refused) if refused else None,
         disabled=refused is not None,
         size="xs",
@@ -294,7 +296,7 @@ def _doing(news: News | None) -> str:
         return "starting"
     if news.method is None:
         return f"proves the bound at {text.size(news.size)}"
-    words = f"{news.method} at {text.size(news.size)}"
+    words = f"{method_title(str(news.method))} at {text.size(news.size)}"
     if news.progress is None:
         return words
     found = news.progress.incumbent
@@ -304,7 +306,7 @@ def _doing(news: News | None) -> str:
 
 def notes(comparison: Comparison) -> Any:
     """Say where another method becomes the fastest, or that none does."""
-    sentences = crossover_words(comparison)
+    sentences = crossover_words(comparison, named=method_title)
     if sentences:
         return html.Span(". ".join([*sentences[:2], ""]).strip(), title="\n".join(sentences))
     always = _always(comparison)
@@ -323,5 +325,5 @@ def _always(comparison: Comparison) -> str:
             and row.result.makespan <= best.result.makespan * (1 + PROOF_TOLERANCE)
             for row, best in zip(rows, bests, strict=True)
         ):
-            return str(method)
+            return method_title(str(method))
     return ""

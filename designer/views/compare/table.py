@@ -14,8 +14,8 @@ from ccl.bound import Bound
 from ccl.result import PROOF_TOLERANCE, ClosedForm, Result, Status
 from ccl.serialization.quantity import format_size
 from designer.shell import ui
+from designer.shell.request import method_title
 from designer.views.compare.running import Standing
-from formulations import available
 from formulations.analyses.comparison import Comparison, Method, Row
 from widgets.charts.comparison import SYMBOLS, Mark, marks
 from widgets.view_model.scene import MOST_PLAYERS, key_of
@@ -98,7 +98,7 @@ def _facts(comparison: Comparison, row: Row, result: Result) -> list[Any]:
     found = result.found_by and result.found_by != result.formulation
     lines: list[Any] = [f"{stop[:1].upper()}{stop[1:]}."]
     if found:
-        lines.append(f"The plan is by {result.found_by}.")
+        lines.append(f"The plan is by {method_title(result.found_by)}.")
     bound, whole = comparison.bound(row.size), result.whole_bound
     lines.append(f"Bound for every plan: {_kind(bound)}, {_us(bound.makespan)}.")
     if whole is not None and result.whole_gap is not None:
@@ -234,7 +234,7 @@ def _more(key: str, line: Line, *, shown: bool) -> html.Button:
         "ds-cmp-more",
         title="Formula and details",
         aria_expanded=shown,
-        aria_label=f"Details of {line.method}",
+        aria_label=f"Details of {method_title(line.method)}",
     )
 
 
@@ -256,7 +256,7 @@ def _open(row: Row, key: str, line: Line, *, look: Marks) -> html.Button:
         [_name(row.method, look), best],
         {"compare-open": key, "from": "row"},
         "ds-cmp-open",
-        title=f"{_title(row.method)}: open on the canvas",
+        title=f"Open the plan of {method_title(str(row.method))} on the canvas",
     )
 
 
@@ -270,16 +270,11 @@ def _name(method: Method, look: Marks) -> html.Span:
                 className="ds-cmp-mark",
                 **ui.attributes(aria_hidden="true"),
             ),
-            html.Span(str(method)),
+            html.Span(method_title(str(method))),
         ],
         className="ds-cmp-name",
-        title=_title(method),
+        title=f"{method_title(str(method))}\nOn the command line: {method}",
     )
-
-
-def _title(method: Method) -> str:
-    titles = {each.name: each.title for each in available()}
-    return titles.get(method.formulation, method.formulation)
 
 
 def _waiting(method: Method, size: float, *, standing: Standing, look: Marks) -> html.Tr:

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 import dash_mantine_components as dmc
-from dash import ALL, Dash, Input, Output, State, ctx, html
+from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, html, set_props
 
 from ccl import text
 from ccl.errors import CclError
@@ -170,6 +170,18 @@ EMPTY: Json = {
 }
 
 
+def refused(name: str, sentence: str) -> Json:
+    """Say why a cluster cannot be made, beside the field of the parameter that it begins with."""
+    words = sentence.removeprefix(f"{name}: ")
+    for each in entry(name).parameters:
+        if words.startswith((f"{each.name} ", f"{each.name}=")):
+            own = each.kind in {"bool", "choice", "shape"}  # the others are quantities
+            said = {"error": text.sentence(sentence)} if own else {"trouble": sentence}
+            set_props({"parameter": each.name}, said)
+            return {}
+    return {"notes": ui.note(sentence)}
+
+
 def register(app: Dash) -> None:
     """Wire the gallery."""
 
@@ -200,7 +212,15 @@ def register(app: Dash) -> None:
             "gallery_open_name": name,
         }
 
+    _unmark(app)
     _open(app)
+
+
+def _unmark(app: Dash) -> None:
+    """Wire a field that is changed, which says no more why it was refused."""
+    app.clientside_callback(
+        ClientsideFunction("topoloom", "unmark"), Input({"parameter": ALL}, "value")
+    )
 
 
 def _open(app: Dash) -> None:
@@ -225,9 +245,9 @@ def _open(app: Dash) -> None:
         try:
             drawing = drawing_of(opened(name, given))
         except CclError as error:
-            return {"notes": ui.note(str(error))}
+            return refused(name, str(error))
         return {
-            "drawing": drawing,
+            "drawing": request.as_document(drawing),
             "command": request.fit(),
             "gallery_dialog_opened": False,
             "other": request.now(),
@@ -241,11 +261,11 @@ def _open(app: Dash) -> None:
     )
     def on_new(drawing: Json, **_: Any) -> Json:
         before = drawing["topology"]
+        begun = {"drawing": request.as_document(EMPTY), "other": request.now()}
         if not before["devices"]:
-            return {"drawing": EMPTY, "other": request.now()}
-        told = f"Ctrl+Z brings {before['name']} back, after a reload as well"
-        return {
-            "drawing": EMPTY,
-            "other": request.now(),
-            "notes": ui.note(told, "plain", title="A new drawing"),
-        }
+            return begun
+        told = (
+            f"Ctrl+Z brings {before['name']} back, after a reload as well; it is kept among the"
+            " drawings"
+        )
+        return {**begun, "notes": ui.note(told, "plain", title="A new drawing")}

@@ -293,7 +293,8 @@ def _device(device: ui.DeviceType) -> html.Button:
         {"device": device.kind},
         f"ds-tile ds-{device.kind}",
         draggable="true",
-        title=f"{device.label}: {device.note}. Drag it onto the canvas, or click.",
+        title=f"{device.label}: {device.note}. Drag it onto the canvas, or click; with Shift it is "
+        "linked to all that is selected.",
         data_topology=device.kind,
     )
 
@@ -416,6 +417,7 @@ def dialogs() -> list[Any]:
         _options(),
         _mathematics(),
         _dialogs_gallery(),
+        _drawings(),
         import_card.dialog(),
         exporting.dialog(),
     ]
@@ -449,6 +451,13 @@ def _mathematics() -> dmc.Modal:
         html.Div(id=ids.MATHEMATICS_TEXT, tabIndex=0),
         dcc.Store(id=ids.ABOUT_REQUEST),
         keepMounted=False,
+    )
+
+
+def _drawings() -> dmc.Modal:
+    """Return the list of documents, which assets/drawings.js fills from what the browser keeps."""
+    return ui.modal(
+        ids.DRAWINGS, "Drawings", 940, html.Div(id=ids.DRAWINGS_LIST, className="ds-docs")
     )
 
 

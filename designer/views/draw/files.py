@@ -145,6 +145,7 @@ def _keep(app: Dash, apart: Apart) -> None:
         Input(ids.RESULT, "data"),
         State(ids.SUMMARY, "data"),
         State(ids.GAP_PLOT, "course"),
+        State(ids.CANVAS, "drawing"),
         State(ids.HOME, "data"),
     )
 

@@ -345,7 +345,8 @@ def opened_changes(opened: Opened) -> Json:
     if asked.get("custom"):
         changes |= {"custom": asked["custom"], "collectives": collective_choices(custom=True)}
     if opened.drawing is not None:
-        changes |= {"drawing": opened.drawing, "command": request.fit()}
+        drawn = request.as_document(opened.drawing)
+        changes |= {"drawing": drawn, "command": request.fit()}
     if opened.result is None:
         nothing = dict.fromkeys(("scene", "summary", "load", "result"))
         return changes | nothing | {"other": request.now()}

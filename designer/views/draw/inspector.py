@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import dash_mantine_components as dmc
-from dash import ALL, Dash, Input, Output, State, ctx, html
+from dash import ALL, Dash, Input, Output, State, ctx, html, set_props
 
 from ccl import text
 from ccl.errors import CclError
@@ -366,6 +366,9 @@ def register(app: Dash) -> None:
     _buttons(app)
 
 
+WRITTEN = ("name",)
+"""Fields of text that say beside themselves why they are refused."""
+
 FORMS = ("device", "link", "host", "limit")
 """What the fields are about; of devices and links there are boxes to tick as well."""
 
@@ -401,11 +404,16 @@ def _fields(app: Dash) -> None:
                 both=both[0] if both else False,
             )
         except CclError as error:
+            if field in WRITTEN:  # what was written stays, to be put right
+                set_props(ctx.triggered_id, {"error": text.sentence(str(error))})
+                return {}
             # The form is drawn anew, so that it shows what is true, not what was refused.
             return {
                 "notes": ui.note(str(error)),
                 "inspector": inspector(selection, drawing["topology"]),
             }
+        if command is None and field in WRITTEN:  # it is as it was before it was refused
+            set_props(ctx.triggered_id, {"error": None})
         return {"command": request.numbered(command)} if command else {}
 
 

@@ -171,6 +171,17 @@ def _header_title() -> html.Div:
             ),
             html.Div(id=ids.COUNTS, className="ds-counts"),
         ),
+        dmc.Tooltip(
+            ui.press(
+                [ui.icon("file"), html.Span("Drawings")],
+                ids.DRAWINGS_OPEN,
+                "ds-documents",
+                aria_label="Drawings",
+                aria_haspopup="dialog",
+            ),
+            label="All drawings and versions (Ctrl+O)",
+            openDelay=500,
+        ),
     )
 
 

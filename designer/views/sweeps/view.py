@@ -19,7 +19,7 @@ from ccl.errors import CclError, FormatError, ProblemError
 from ccl.result import Result
 from ccl.serialization.quantity import format_size
 from designer.shell import ids, ui
-from designer.shell.request import Json, callback
+from designer.shell.request import Json, callback, method_title
 from designer.views.draw import import_card
 from formulations.campaigns.sweeps.rows import Row
 from formulations.campaigns.sweeps.store import is_sweep, open_result, read_request, read_rows
@@ -234,8 +234,9 @@ def _matches(row: Row, choice: Choice) -> bool:
 
 
 def _text(row: Row) -> str:
-    parts = (row.cluster, row.collective, row.formulation, row.options, row.status, row.why_not)
-    return " ".join(filter(None, (*parts, row.bottleneck, row.found_by))).lower()
+    names = (row.cluster, row.collective, row.formulation, row.found_by, _method(row))
+    parts = (*names, row.options, row.status, row.why_not, row.bottleneck)
+    return " ".join(filter(None, parts)).lower()
 
 
 MOST_ROWS = 200
@@ -243,8 +244,7 @@ MOST_ROWS = 200
 
 
 def _method(row: Row) -> str:
-    found = row.found_by if row.found_by and row.found_by != row.formulation else ""
-    return f"{row.formulation}: {found}" if found else row.formulation
+    return method_title(row.formulation, row.found_by)
 
 
 def _told(value: float | None, words: Callable[[float], str]) -> str:
@@ -339,7 +339,7 @@ def _choose(app: Dash, shelf: Shelf) -> None:
             return {**same, "status": text.sentence(str(error))}
         if stamp == [name, found.stamp]:
             return same
-        names = [values(found.rows, field.removesuffix("s")) for field in FIELDS]
+        names = [_entries(found.rows, field.removesuffix("s")) for field in FIELDS]
         known = bool(stamp) and stamp[0] == name
         fresh: list[Any] = nothing if known else [[] for _ in FIELDS]
         return {
@@ -348,6 +348,14 @@ def _choose(app: Dash, shelf: Shelf) -> None:
             "stamp": [name, found.stamp],
             "status": status(found),
         }
+
+
+def _entries(rows: Sequence[Row], field: str) -> list[dict[str, str]]:
+    """Return the names to choose from, methods by what they are called on the page."""
+    return [
+        {"value": each, "label": method_title(each) if field == "formulation" else each}
+        for each in values(rows, field)
+    ]
 
 
 def _arrange(app: Dash) -> None:

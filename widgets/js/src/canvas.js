@@ -20,7 +20,7 @@ import { LinkLabels } from "./link_labels.js";
 import { MarkView } from "./marks.js";
 import { LinkClasses } from "./link_classes.js";
 import { Menu } from "./menu.js";
-import { History, signature, wholeDrawing } from "./model.js";
+import { asStepOf, History, signature, wholeDrawing } from "./model.js";
 import { Overlay } from "./overlay.js";
 import { Panels } from "./panels.js";
 import { Clock, filmOf } from "./player.js";
@@ -180,7 +180,7 @@ export class Canvas {
       this.refuse("this view only shows; change the cluster on the canvas");
       return false;
     }
-    if (!this.history.push(next)) return false;
+    if (!this.history.push(asStepOf(this.drawing.document, next))) return false;
     this.#publish();
     this.repaint();
     return true;
@@ -216,7 +216,7 @@ export class Canvas {
   #onDrawing() {
     const given = this.model.get("drawing");
     if (!given || given === this.drawing) return;
-    const next = wholeDrawing(given);
+    const next = wholeDrawing(given.document ? given : asStepOf(this.drawing.document, given));
     if (same(next, this.drawing)) return;
     const before = this.drawing.topology.devices;
     this.history.push(placeMissing(next));

@@ -22,17 +22,19 @@ const PASTE_OFFSET = 44;
 /** @param {number} count @param {string} what */
 const counted = (count, what) => `${count} ${what}${count === 1 ? "" : "s"}`;
 
-/** Draw something and select it. @param {Canvas} canvas */
-function add(canvas, { kind, host, position, name }) {
+/** Draw something and select it; `linked` to all that was selected before. @param {Canvas} canvas */
+function add(canvas, { kind, host, position, name, linked = false }) {
   if (!KINDS[kind]) throw new EditError(`cannot add a ${kind}; kinds are ${Object.keys(KINDS).join(", ")}`);
   const { hosts, devices } = canvas.selection;
   const into = host === undefined ? (hosts.length === 1 ? hosts[0] : null) : host;
   const at = canvas.snapping.placed(position ?? spotFor(canvas, { kind, into, beside: devices.at(-1) }));
-  canvas.commit(edit.addDevice(canvas.drawing, { kind, host: into, position: at, name }));
-  const made = canvas.drawing.topology.devices.at(-1).name;
+  const ends = linked ? endsOfSelection(canvas.drawing, canvas.selection) : [];
+  const alone = edit.addDevice(canvas.drawing, { kind, host: into, position: at, name });
+  const made = alone.topology.devices.at(-1).name;
+  canvas.commit(linkAll(alone, star(ends, made), canvas.model.get("link_preset") ?? {}).drawing);
   canvas.select({ devices: [made], hosts: into && hosts.includes(into) ? [into] : [] });
   canvas.stage.reveal(made);
-  canvas.say(`Added ${made}`);
+  canvas.say(ends.length ? `Added ${made} with ${counted(ends.length, "link")}` : `Added ${made}`);
 }
 
 /** A free place near the selection, else in the middle of the view. @param {Canvas} canvas */

@@ -14,12 +14,13 @@ import { lookAtSelected } from "./inspect/navigation.js";
 /** Rows of the sheet that "?" opens. */
 export const SHEET = [
   ["G  S  M  N", "add a GPU, a switch, a memory, a NIC"],
+  ["Shift+G  Shift+S  Shift+M  Shift+N", "the same, linked to all that is selected; so does Shift and a click on a tile"],
   ["Enter", "select the first device, then Tab and Shift+Tab walk on; open a folded host"],
   ["O", "fold or open the selected hosts, or all of them"],
   ["R", "fold or open racks and pods, as names and links tell them"],
   ["L", "link: Tab or arrows choose the other end, Enter draws"],
   ["*  J  K", "link the selected: all to the one pointed at or to the only switch, in pairs, each to each"],
-  ["4  8", "stamp the selection, so that there are four or eight of it"],
+  ["2  4  8", "stamp the selection, so that there are two, four or eight of it"],
   ["V  Esc", "back to selecting; Esc again selects nothing"],
   ["F2", "rename the device or the host that is selected; so does a double click"],
   ["Del", "delete the selection"],
@@ -49,7 +50,7 @@ const PLAIN = {
   v: ["select"], l: ["link"], b: ["labels"], "#": ["grid"], f: ["fit"], z: ["zoom_selection"], 0: ["zoom"], ContextMenu: ["menu"], h: ["heat"], o: ["fold"], t: ["log"], i: ["inspect"], q: ["layout"], r: ["fold", { level: "pod" }], c: ["color_links"], p: ["present"], w: ["follow"], "?": ["shortcuts"],
   g: ["add", { kind: "gpu" }], s: ["add", { kind: "switch" }], m: ["add", { kind: "memory" }],
   ",": ["step", { by: -1, of: "step" }], ".": ["step", { by: 1, of: "step" }],
-  n: ["add", { kind: "nic" }], F2: ["rename"], 4: ["stamp", { times: 4 }], 8: ["stamp", { times: 8 }],
+  n: ["add", { kind: "nic" }], F2: ["rename"], 2: ["stamp", { times: 2 }], 4: ["stamp", { times: 4 }], 8: ["stamp", { times: 8 }],
   "*": ["link_by", { how: "star" }], j: ["link_by", { how: "pairs" }], k: ["link_by", { how: "mesh" }], Delete: ["delete"], Backspace: ["delete"],
 };
 
@@ -59,6 +60,9 @@ const WITH_CTRL = {
 };
 
 const WITH_CTRL_SHIFT = { z: ["redo"], g: ["ungroup"] };
+
+/** What adds a device, linked to the selection. */
+const WITH_SHIFT = Object.fromEntries(["g", "s", "m", "n"].map((key) => [key, ["add", { ...PLAIN[key][1], linked: true }]]));
 
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
@@ -94,7 +98,7 @@ export class Keyboard {
     if (key === "F10" && event.shiftKey) return this.#run(["menu"]);
     if (ARROWS[key]) return this.#arrow(ARROWS[key], event.shiftKey);
     if (key === "Tab") return event.target === this.canvas.dom.root && this.#walk(event.shiftKey ? -1 : 1);
-    return this.#special(key) || this.#run(PLAIN[key]);
+    return this.#special(key) || this.#run((event.shiftKey && WITH_SHIFT[key]) || PLAIN[key]);
   }
 
   /** @param {[string, object?] | undefined} command */

@@ -105,7 +105,7 @@ function ofSelection(situation) {
 
 /** @type {Item[]} */
 const STAMPS = [2, 4, 8, 16].map((times) => ({
-  label: `${times} in all`, keys: { 4: "4", 8: "8" }[times], command: "stamp", args: { times },
+  label: `${times} in all`, keys: { 2: "2", 4: "4", 8: "8" }[times], command: "stamp", args: { times },
 }));
 
 /** Links by pattern. @param {Situation} situation @returns {Item[]} */

@@ -46,10 +46,14 @@ export const wholeTopology = (topology) => ({
 });
 
 /** @param {any} drawing @returns {Drawing} */
-export const wholeDrawing = (drawing) => ({
-  topology: wholeTopology(drawing?.topology),
-  positions: drawing?.positions ?? {},
-});
+export const wholeDrawing = (drawing) =>
+  asStepOf(drawing?.document, { topology: wholeTopology(drawing?.topology), positions: drawing?.positions ?? {} });
+
+/**
+ * The drawing as a step of a document, which an edit leaves alone and undo may leave.
+ * @param {string | undefined} document @param {Drawing} drawing @returns {Drawing}
+ */
+export const asStepOf = (document, drawing) => (document === drawing.document ? drawing : { ...drawing, document });
 
 /**
  * Text equal for topologies that move data alike, whatever they are called; a schedule is out of

@@ -26,7 +26,10 @@
  * @property {number} bandwidth GB/s
  *
  * @typedef {{name: string, devices: Device[], links: Link[], limits: Limit[]}} Topology
- * @typedef {{topology: Topology, positions: Record<string, [number, number]>}} Drawing
+ * @typedef {object} Drawing
+ * @property {Topology} topology
+ * @property {Record<string, [number, number]>} positions
+ * @property {string} [document] which of the documents of the host it is a step of
  *
  * @typedef {object} Line what is drawn between two devices: one link or a pair of opposite ones
  * @property {string} id

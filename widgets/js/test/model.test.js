@@ -20,6 +20,14 @@ test("a device gets the first free name and the abilities of its kind", () => {
   });
 });
 
+test("an edit stays in the document of its drawing, and a drawing without one has no such field", () => {
+  const opened = edit.wholeDrawing({ ...pair, document: "mine" });
+  assert.equal(opened.document, "mine");
+  assert.equal(edit.asStepOf("mine", gpu(opened)).document, "mine");
+  assert.equal(edit.asStepOf("mine", opened), opened);
+  assert.ok(!("document" in edit.wholeDrawing(pair)));
+});
+
 test("a drawn link goes both ways", () => {
   assert.deepEqual(linkOf(pair, "gpu1", "gpu0"), {
     src: "gpu1", dst: "gpu0", bandwidth: 25, alpha: 0.7, medium: "", count: 1,

@@ -42,6 +42,7 @@ test("numbers are written as Python writes them", () => {
 });
 
 globalThis.window = { addEventListener() {} };
+await import("../../../designer/assets/documents.js");
 await import("../../../designer/assets/storage.js");
 const { packed, unpacked } = globalThis.window.topoloomStorage;
 
