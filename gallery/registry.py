@@ -6,7 +6,7 @@ from typing import Any
 
 from ccl.errors import ProblemError
 from ccl.topology import Topology
-from gallery import amd, fabrics, nvidia, papers, servers, toys
+from gallery import amd, fabrics, leaf_spine, nvidia, papers, servers, toys
 from gallery.entry import Entry, Parameter
 
 _LISTED = (
@@ -14,6 +14,7 @@ _LISTED = (
     *nvidia.ENTRIES,
     *amd.ENTRIES,
     *fabrics.ENTRIES,
+    *leaf_spine.ENTRIES,
     *servers.ENTRIES,
     *papers.ENTRIES,
 )
