@@ -322,7 +322,7 @@ def _alike(plan: Plan, fabric: Fabric, *, boxes: Sequence[Sequence[str]]) -> lis
     for size in sorted(set(fabric.groups)):
         same = [group for group, hosts in enumerate(groups) if len(hosts) == size]
         first = groups[same[0]]
-        inner = [
+        inner: list[Declared] = [
             interchange([own[host] for host in first], *_in_host(plan, places[first[0]], loose))
         ]
         if plan.rails and loose:

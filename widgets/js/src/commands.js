@@ -17,6 +17,8 @@ import { HEATS } from "./tokens.js";
 /** How far an arrow key moves the selection, in drawing units. */
 export const NUDGE = 10;
 const PASTE_OFFSET = 44;
+/** Between a drawing and one that is added beside it. */
+const BESIDE = 120;
 
 /** @param {number} count @param {string} what */
 const counted = (count, what) => `${count} ${what}${count === 1 ? "" : "s"}`;
@@ -93,6 +95,27 @@ function put(canvas, what, { times = 1, at } = {}) {
   canvas.select({ hosts, devices: [...made.names.values()].filter((name) => !hosts.includes(host.get(name))) });
   canvas.say(`Pasted ${counted(made.names.size, "device")}`);
 }
+
+/** Add a whole drawing to the right of what there is. @param {Canvas} canvas */
+function insert(canvas, { drawing }) {
+  const given = edit.wholeDrawing(drawing);
+  const devices = given.topology.devices.map((d) => d.name);
+  const here = [...rectsOf(canvas.drawing).values()];
+  const box = hullRect([...rectsOf(given).values()]);
+  const there = here.length ? hullRect(here) : box;
+  const at = /** @type {[number, number]} */ ([there.x2 + (here.length ? BESIDE : 0) + (box.x2 - box.x1) / 2, (there.y1 + there.y2) / 2]);
+  put(canvas, clip(given, { devices, hosts: [] }), { at });
+  canvas.fit();
+}
+
+/** Have a cluster built by numbers, where the page around can. @param {Canvas} canvas */
+function build(canvas) {
+  if (!canBuild(canvas, true)) throw new EditError("clusters are built by numbers in the designer; here open one of the gallery");
+}
+
+/** Whether the page around builds clusters; with `open` it begins. @param {Canvas} canvas @param {boolean} [open] */
+export const canBuild = (canvas, open = false) =>
+  !canvas.dom.root.dispatchEvent(new CustomEvent("topoloom:build", { bubbles: true, cancelable: true, detail: { open } }));
 
 /** @param {Canvas} canvas */
 function selectAll(canvas) {
@@ -210,6 +233,8 @@ const COMMANDS = {
     put(canvas, canvas.clipboard.what, { times: canvas.clipboard.pasted, at });
   },
   duplicate: (canvas) => put(canvas, clip(canvas.drawing, canvas.selection)),
+  insert,
+  build,
   repeat_host: (canvas, { host = canvas.selection.hosts[0], ...how }) => {
     const made = repeatHost(canvas.drawing, host, { ...canvas.model.get("link_preset"), ...how });
     canvas.commit(made.drawing);

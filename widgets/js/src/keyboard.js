@@ -18,6 +18,7 @@ export const SHEET = [
   ["O", "fold or open the selected hosts, or all of them"],
   ["L", "link: Tab or arrows choose the other end, Enter draws"],
   ["*  J  K", "link the selected: all to the one pointed at or to the only switch, in pairs, each to each"],
+  ["W", "build a cluster of hosts, NICs, leaves and spines by numbers"],
   ["4  8", "stamp the selection, so that there are four or eight of it"],
   ["V  Esc", "back to selecting; Esc again selects nothing"],
   ["F2", "rename the device or the host that is selected; so does a double click"],
@@ -45,7 +46,7 @@ const PLAIN = {
   v: ["select"], l: ["link"], b: ["labels"], "#": ["grid"], f: ["fit"], z: ["zoom_selection"], 0: ["zoom"], ContextMenu: ["menu"], h: ["heat"], o: ["fold"], t: ["log"], i: ["inspect"], p: ["present"], "?": ["shortcuts"],
   g: ["add", { kind: "gpu" }], s: ["add", { kind: "switch" }], m: ["add", { kind: "memory" }],
   ",": ["step", { by: -1, of: "step" }], ".": ["step", { by: 1, of: "step" }],
-  n: ["add", { kind: "nic" }], F2: ["rename"], 4: ["stamp", { times: 4 }], 8: ["stamp", { times: 8 }],
+  n: ["add", { kind: "nic" }], w: ["build"], F2: ["rename"], 4: ["stamp", { times: 4 }], 8: ["stamp", { times: 8 }],
   "*": ["link_by", { how: "star" }], j: ["link_by", { how: "pairs" }], k: ["link_by", { how: "mesh" }], Delete: ["delete"], Backspace: ["delete"],
 };
 

@@ -19,6 +19,7 @@
  * @property {string[]} folded hosts that are folded
  * @property {{labels: boolean, grid: boolean}} shown what is drawn beside the drawing
  * @property {boolean} copied whether there is something to paste
+ * @property {boolean} builds whether the page around builds clusters by numbers
  * @property {boolean} viewing whether the drawing is only looked at
  * @property {{past: boolean, future: boolean}} history whether there are steps
  * @property {import("./types.js").LinkPreset} preset of the next link
@@ -50,12 +51,13 @@ const onlyViews = ({ command, items }) =>
   items ? items.every((each) => each === null || onlyViews(each)) : VIEWING.has(/** @type {string} */ (command));
 
 /** @param {Situation} situation @returns {Item[][]} */
-function ofGround({ drawing, place, copied, history, shown }) {
+function ofGround({ drawing, place, copied, builds, history, shown }) {
   const some = drawing.topology.devices.length > 0;
   const hosts = drawing.topology.devices.some((d) => d.host !== null);
   return [
     adding(place, (label) => `Add a ${label} here`),
     [
+      ...only(builds, { label: "Hosts, leaves, spines …", keys: "W", command: "build" }),
       ...only(copied, { label: "Paste here", keys: "Ctrl+V", command: "paste", args: { at: place.position } }),
       ...only(some, { label: "Select all", keys: "Ctrl+A", command: "select_all" }),
     ],
