@@ -219,6 +219,7 @@ const COMMANDS = {
   edit_devices: (canvas, { devices = chosenDevices(canvas), values }) =>
     canvas.commit(edit.editDevices(canvas.drawing, devices, values)),
   edit_links: editLinks,
+  edit_rows: (canvas, how) => canvas.commit(edit.editRows(canvas.drawing, how)),
   edit_limits: (canvas, { limits }) => canvas.commit(edit.editLimits(canvas.drawing, limits)),
   delete: remove,
   nudge,

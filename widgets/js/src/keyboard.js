@@ -29,6 +29,7 @@ export const SHEET = [
   ["Ctrl+A", "select everything"],
   ["Arrows", "step the player; without a schedule move the selection"],
   ["Shift+Arrows", "move the selection"],
+  ["Shift  Alt", "drag a box: with Shift it takes the devices in it, with Alt as well the links alone"],
   ["Alt", "while dragging: no snapping to the lines of other devices or to the grid"],
   ["Space  Home  End", "play or pause, go to the start, to the end"],
   [",  .", "the step of the plan before, after"],

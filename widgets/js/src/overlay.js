@@ -131,12 +131,12 @@ function drawGesture(ctx, canvas) {
   if (pull) {
     const from = stage.rect(pull.from);
     const over = pull.over && stage.rect(pull.over);
-    const to = over ? centre(over) : pull.to;
     if (!from) return;
+    const to = over ? nearestPort(stage.ports(pull.over), centre(from)) : pull.to;
     ring(ctx, from, colors);
     if (over) ring(ctx, over, colors);
     if (!to) return;
-    const a = centre(from);
+    const a = nearestPort(stage.ports(pull.from), to);
     ctx.beginPath();
     ctx.moveTo(a.x, a.y);
     ctx.lineTo(to.x, to.y);
@@ -155,7 +155,7 @@ function drawGesture(ctx, canvas) {
   }
   stage.ports(hovered.device).forEach((port, i) => {
     ctx.beginPath();
-    ctx.arc(port.x, port.y, i === hovered.port ? 6.5 : 4.2, 0, 2 * Math.PI);
+    ctx.arc(port.x, port.y, i === hovered.port ? 7.5 : 4.2, 0, 2 * Math.PI);
     ctx.fillStyle = colors.accent;
     ctx.fill();
     ctx.strokeStyle = colors.bg;
@@ -163,6 +163,10 @@ function drawGesture(ctx, canvas) {
     ctx.stroke();
   });
 }
+
+/** @param {import("./types.js").Point[]} ports @param {import("./types.js").Point} p */
+const nearestPort = (ports, p) =>
+  ports.reduce((best, port) => (Math.hypot(port.x - p.x, port.y - p.y) < Math.hypot(best.x - p.x, best.y - p.y) ? port : best));
 
 function ring(ctx, rect, colors) {
   const r = grown(rect, 4);
