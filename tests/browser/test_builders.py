@@ -38,7 +38,7 @@ def test_the_wizard_checks_ports_and_adds_or_opens_as_one_step(designer):
     expect(dialog.get_by_role("status")).to_have_text(
         "4 GPUs · 4 NICs · 5 switches · 14 links", timeout=SLOW
     )
-    expect(dialog).to_contain_text("200 GB/s one way between halves of the hosts")
+    expect(dialog).to_contain_text("100 GB/s one way between halves of the hosts")
     dialog.get_by_label("Radix of a spine").fill("1")
     expect(dialog).to_contain_text("Radix of a spine must be from 2 to 1,024", timeout=SLOW)
     expect(dialog.get_by_role("button", name="Open as a new drawing")).to_be_disabled()
@@ -59,7 +59,7 @@ def test_the_table_edits_rows_at_once_pastes_fills_and_copies(designer):
     page = designer.page
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.get_by_text("Table", exact=True).click()
-    page.locator("#table-kind").click()
+    page.locator("#table-kind").click(timeout=SLOW)
     page.get_by_role("option", name="NVLink 2").click()
     expect(page.locator("#table")).to_contain_text("64 links of 66", timeout=SLOW)
     expect(page.locator('#table tr[data-of="device"]')).to_have_count(0)
@@ -137,3 +137,53 @@ def test_a_box_takes_devices_first_and_a_link_begins_beside_an_edge(drawn):
     )
     assert after is not None
     assert after != before
+
+
+def notes(drawn: Any) -> list[dict[str, Any]]:
+    """Return the notes and frames of the drawing."""
+    found: list[dict[str, Any]] = drawn.ask("c.drawing.annotations ?? []")
+    return found
+
+
+def test_notes_frames_and_the_overview(drawn):
+    """Written, framed, moved, typed anew, deleted and undone; the overview moves the view."""
+    page = drawn.page
+    drawn.keys("e")
+    page.keyboard.type("spare NIC")
+    page.keyboard.press("Enter")
+    assert [each["text"] for each in notes(drawn)] == ["spare NIC"]
+    drawn.do("select", devices=["g0", "g3"])
+    drawn.keys("r")
+    page.keyboard.type("Rack 1")
+    page.keyboard.press("Enter")
+    frame = notes(drawn)[1]
+    assert (frame["kind"], frame["text"], frame["x"], frame["y"]) == ("frame", "Rack 1", 0, 80)
+
+    edge = drawn._screen("return [x[0], x[1]];", [frame["x"] - frame["width"] / 2, 80])
+    drawn.drag(edge, (edge[0] - 30, edge[1] + 20))
+    moved = notes(drawn)[1]
+    assert moved["x"] < frame["x"]
+    assert moved["y"] > frame["y"]
+    assert moved["width"] == frame["width"]
+    drawn.keys("Delete")
+    assert len(notes(drawn)) == 1
+    drawn.keys("Control+z", "Control+z")
+    assert notes(drawn)[1] == frame
+    drawn.keys("Escape", "a", "F2")
+    page.keyboard.type("two spare NICs")
+    page.keyboard.press("Enter")
+    assert notes(drawn)[0]["text"] == "two spare NICs"
+    assert len(drawn.names) == 4
+
+    drawn.keys("y")
+    overview = page.get_by_role("group", name="Overview: arrows move the view")
+    before = drawn.ask("c.cy.pan()")
+    box_of = overview.bounding_box()
+    page.mouse.click(box_of["x"] + 4, box_of["y"] + 4)
+    there = drawn.ask("c.cy.pan()")
+    assert there["x"] > before["x"]
+    assert there["y"] > before["y"]
+    overview.press("ArrowLeft")
+    assert drawn.ask("c.cy.pan().x") > there["x"]
+    drawn.keys("y")
+    expect(overview).to_be_hidden()

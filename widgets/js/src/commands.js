@@ -70,12 +70,13 @@ function intoHost(canvas, { devices = chosenDevices(canvas), name }) {
 
 /** @param {Canvas} canvas */
 function remove(canvas, args) {
+  if (canvas.notes.selected !== null && !(args.devices || args.links || args.hosts)) return canvas.notes.remove();
   const { selection } = canvas;
   const what = args.devices || args.links || args.hosts
     ? args
     : { devices: selection.devices, hosts: selection.hosts, links: chosenLinks(canvas) };
   const { devices, links } = canvas.drawing.topology;
-  if (!canvas.commit(edit.remove(canvas.drawing, what))) return;
+  if (!canvas.commit(edit.remove(canvas.drawing, what))) return undefined;
   const now = canvas.drawing.topology;
   canvas.say(`Deleted ${counted(devices.length - now.devices.length, "device")} and ${counted(links.length - now.links.length, "link")}`);
 }
@@ -136,6 +137,10 @@ function zoomToSelection(canvas) {
 
 /** @param {Canvas} canvas */
 function nudge(canvas, { dx = 0, dy = 0 }) {
+  if (canvas.notes.selected !== null) {
+    canvas.notes.nudge(dx, dy);
+    return;
+  }
   /** @type {Record<string, [number, number]>} */
   const to = {};
   for (const name of chosenDevices(canvas)) {
@@ -205,7 +210,14 @@ const COMMANDS = {
   add,
   host: intoHost,
   ungroup: (canvas) => intoHost(canvas, { name: null }),
-  rename: (canvas, { device, host }) => canvas.renaming.open(device ?? host ? { device, host } : undefined),
+  rename: (canvas, { device, host }) => {
+    if (canvas.notes.selected !== null && !(device ?? host)) canvas.notes.type();
+    else canvas.renaming.open(device ?? host ? { device, host } : undefined);
+  },
+  note: (canvas, what) => canvas.notes.add({ ...what, kind: "note" }),
+  frame: (canvas, what) => canvas.notes.add({ ...what, kind: "frame" }),
+  edit_note: (canvas, { number = canvas.notes.selected, values }) => canvas.notes.edit(number, values),
+  select_note: (canvas, { number }) => (number === undefined ? canvas.notes.walk() : canvas.notes.select(number)),
   rename_device: (canvas, { device, name }) => {
     const selected = canvas.selection.devices.includes(device);
     canvas.commit(edit.renameDevice(canvas.drawing, device, name));
@@ -253,6 +265,7 @@ const COMMANDS = {
   zoom: (canvas, { level = 1 }) => canvas.zoom(level / canvas.stage.cy.zoom()),
   labels: (canvas, { on = !canvas.linkLabels.on }) => canvas.linkLabels.turn(on),
   grid: (canvas, { on = !canvas.snapping.grid }) => canvas.snapping.turn(on),
+  map: (canvas, { on = !canvas.minimap.on }) => canvas.minimap.turn(on),
   find: (canvas, { on }) => canvas.finding.show(on),
   menu: (canvas, { at }) => canvas.menu.open(at),
   fold: (canvas, how) => canvas.folding.turn(how),

@@ -19,6 +19,7 @@ export const SHEET = [
   ["L", "link: Tab or arrows choose the other end, Enter draws"],
   ["*  J  K", "link the selected: all to the one pointed at or to the only switch, in pairs, each to each"],
   ["W", "build a cluster of hosts, NICs, leaves and spines by numbers"],
+  ["E  R  A", "write a note, frame the selection such as a rack; go through them: F2, Del and Shift+Arrows are theirs then"],
   ["4  8", "stamp the selection, so that there are four or eight of it"],
   ["V  Esc", "back to selecting; Esc again selects nothing"],
   ["F2", "rename the device or the host that is selected; so does a double click"],
@@ -37,6 +38,7 @@ export const SHEET = [
   ["B  #", "bandwidths on the links; a grid that devices snap to"],
   ["I", "inspector: arrows walk among the sends, Enter looks at one or at what is selected, Esc clears"],
   ["P", "present on the whole screen: arrows step by step, up and down by phase, B hides the answer, X laser pointer, U all links, Esc leaves"],
+  ["Y", "overview of everything in a corner: press or drag in it to move the view"],
   ["Ctrl+F", "find devices and hosts: Enter selects one and zooms to it, Ctrl+Enter selects all"],
   ["F  Z  0  +  -", "fit, zoom to the selection, to 100 %, in, out"],
   ["Menu  Shift+F10", "menu of what is selected; so do the right button and a long press"],
@@ -47,7 +49,7 @@ const PLAIN = {
   v: ["select"], l: ["link"], b: ["labels"], "#": ["grid"], f: ["fit"], z: ["zoom_selection"], 0: ["zoom"], ContextMenu: ["menu"], h: ["heat"], o: ["fold"], t: ["log"], i: ["inspect"], p: ["present"], "?": ["shortcuts"],
   g: ["add", { kind: "gpu" }], s: ["add", { kind: "switch" }], m: ["add", { kind: "memory" }],
   ",": ["step", { by: -1, of: "step" }], ".": ["step", { by: 1, of: "step" }],
-  n: ["add", { kind: "nic" }], w: ["build"], F2: ["rename"], 4: ["stamp", { times: 4 }], 8: ["stamp", { times: 8 }],
+  n: ["add", { kind: "nic" }], w: ["build"], e: ["note"], r: ["frame"], a: ["select_note"], y: ["map"], F2: ["rename"], 4: ["stamp", { times: 4 }], 8: ["stamp", { times: 8 }],
   "*": ["link_by", { how: "star" }], j: ["link_by", { how: "pairs" }], k: ["link_by", { how: "mesh" }], Delete: ["delete"], Backspace: ["delete"],
 };
 
@@ -186,6 +188,7 @@ export class Keyboard {
     if (canvas.panels.closeAll()) return;
     if (canvas.pull || canvas.mode === "link") canvas.setMode("select");
     else if (canvas.inspector.clear()) canvas.say("Nothing is looked at");
+    else if (canvas.notes.selected !== null) canvas.notes.select(null);
     else canvas.select({});
   }
 

@@ -159,7 +159,7 @@ export class Menu {
       device: canvas.stage.deviceAt(p),
       ground: ![...selection.devices, ...selection.hosts, ...selection.links].length,
       folded: shown.groups.map((group) => group.host).filter((name) => name !== null),
-      shown: { labels: canvas.linkLabels.on, grid: canvas.snapping.grid },
+      shown: { labels: canvas.linkLabels.on, grid: canvas.snapping.grid, map: canvas.minimap.on },
       copied: canvas.clipboard.what !== null,
       builds: canBuild(canvas),
       viewing: canvas.locked || canvas.mode === "sketch",

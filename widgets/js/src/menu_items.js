@@ -17,7 +17,7 @@
  * @property {string | null} device the one pointed at
  * @property {boolean} ground whether that is the empty ground
  * @property {string[]} folded hosts that are folded
- * @property {{labels: boolean, grid: boolean}} shown what is drawn beside the drawing
+ * @property {{labels: boolean, grid: boolean, map: boolean}} shown what is drawn beside the drawing
  * @property {boolean} copied whether there is something to paste
  * @property {boolean} builds whether the page around builds clusters by numbers
  * @property {boolean} viewing whether the drawing is only looked at
@@ -30,7 +30,7 @@ import { KINDS } from "./model.js";
 import { digits } from "./units.js";
 
 /** Commands that change nothing but the view, or only move devices. */
-const VIEWING = new Set(["align", "copy", "find", "fit", "fold", "grid", "labels", "select_all", "shortcuts", "zoom_selection"]);
+const VIEWING = new Set(["align", "copy", "find", "fit", "fold", "grid", "labels", "map", "select_all", "shortcuts", "zoom_selection"]);
 const KEYS = { gpu: "G", switch: "S", memory: "M", nic: "N" };
 /** Link types of the drawing that a menu offers. */
 const MOST_TYPES = 8;
@@ -57,6 +57,8 @@ function ofGround({ drawing, place, copied, builds, history, shown }) {
   return [
     adding(place, (label) => `Add a ${label} here`),
     [
+      { label: "Add a note here", keys: "E", command: "note", args: { at: place.position } },
+      { label: "Add a frame here", keys: "R", command: "frame", args: { at: place.position } },
       ...only(builds, { label: "Hosts, leaves, spines …", keys: "W", command: "build" }),
       ...only(copied, { label: "Paste here", keys: "Ctrl+V", command: "paste", args: { at: place.position } }),
       ...only(some, { label: "Select all", keys: "Ctrl+A", command: "select_all" }),
@@ -69,6 +71,7 @@ function ofGround({ drawing, place, copied, builds, history, shown }) {
       ...only(some, { label: "Find", keys: "Ctrl+F", command: "find" }, { label: "Fit", keys: "F", command: "fit" }),
       ...only(hosts, { label: "Fold or open all hosts", keys: "O", command: "fold" }),
       ...only(some, { label: "Bandwidths on the links", keys: "B", command: "labels", checked: shown.labels }),
+      ...only(some, { label: "Overview", keys: "Y", command: "map", checked: shown.map }),
       { label: "Snap to a grid", keys: "#", command: "grid", checked: shown.grid },
       { label: "Keyboard", keys: "?", command: "shortcuts", args: { on: true } },
     ],
@@ -94,6 +97,7 @@ function ofSelection(situation) {
       ...only(inHost, { label: "Repeat", items: repeating(selection.hosts[0]) }),
       ...only(nodes && !inHost, { label: "Stamp", items: STAMPS }),
     ],
+    only(nodes, { label: "Frame around it", keys: "R", command: "frame" }),
     [{ label: "Zoom to selection", keys: "Z", command: "zoom_selection" }],
     [{ label: "Delete", keys: "Del", command: "delete" }],
   ];

@@ -49,6 +49,7 @@ export const wholeTopology = (topology) => ({
 export const wholeDrawing = (drawing) => ({
   topology: wholeTopology(drawing?.topology),
   positions: drawing?.positions ?? {},
+  ...(drawing?.annotations?.length ? { annotations: drawing.annotations } : {}),
 });
 
 /**
@@ -108,6 +109,7 @@ export function addDevice(drawing, { kind, position, name, host = null }) {
   if (name !== undefined) checkName(taken, name);
   const device = wholeDevice({ kind, name: name ?? freeName(taken, kind), host });
   return {
+    ...drawing,
     topology: { ...drawing.topology, devices: [...drawing.topology.devices, device] },
     positions: { ...drawing.positions, [device.name]: rounded(position) },
   };
@@ -192,6 +194,7 @@ export function remove(drawing, { devices = [], links = [], hosts = [] }) {
   const left = topology.devices.filter((d) => !gone.has(d.name));
   if (left.length === topology.devices.length && remaining.length === topology.links.length) return drawing;
   return {
+    ...drawing,
     topology: { ...topology, devices: left, links: remaining, limits: limitsOn(topology.limits, remaining) },
     positions: Object.fromEntries(Object.entries(positions).filter(([name]) => !gone.has(name))),
   };

@@ -45,6 +45,7 @@ export class Overlay {
       canvas.cutView.place();
       this.#clear(this.layers.regions, (ctx) => {
         canvas.snapping.drawGrid(ctx);
+        canvas.notes.drawFrames(ctx);
         canvas.cutView.drawGround(ctx);
       });
       this.#clear(this.layers.borders, (ctx) => {
@@ -54,9 +55,11 @@ export class Overlay {
         canvas.cutView.drawBorders(ctx);
         canvas.inspector.path.draw(ctx);
         canvas.linkLabels.draw(ctx);
+        canvas.notes.drawNotes(ctx);
         canvas.finding.draw(ctx);
         canvas.snapping.drawGuides(ctx);
       });
+      canvas.minimap.draw();
     }
     const shown = this.cellsNext;
     if (this.moved || this.#cellsChanged(now)) {

@@ -26,7 +26,9 @@
  * @property {number} bandwidth GB/s
  *
  * @typedef {{name: string, devices: Device[], links: Link[], limits: Limit[]}} Topology
- * @typedef {{topology: Topology, positions: Record<string, [number, number]>}} Drawing
+ * @typedef {{kind: "note" | "frame", text: string, x: number, y: number, width: number, height: number}} Annotation
+ *   what is written beside the cluster: its middle, and the size of a frame
+ * @typedef {{topology: Topology, positions: Record<string, [number, number]>, annotations?: Annotation[]}} Drawing
  *
  * @typedef {object} Line what is drawn between two devices: one link or a pair of opposite ones
  * @property {string} id
