@@ -38,6 +38,7 @@ from designer.views.draw import (
     sharing,
     sketch_callbacks,
     table,
+    wizard,
 )
 from designer.views.draw.files import drawing_of
 from designer.views.solve import about, front, live_card, overlays, plan_card, results, solve_card
@@ -172,6 +173,7 @@ def _wire(
         overlays,
         results,
         table,
+        wizard,
     ):
         room.register(app)
     for reading in (files, import_card, sharing, sketch_callbacks):

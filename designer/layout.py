@@ -11,7 +11,7 @@ from designer.shell import ids, ui
 from designer.views.compare import page as compare
 from designer.views.draw import edits
 from designer.views.draw.edits import palette
-from designer.views.draw.table import Sorting
+from designer.views.draw.table import Sorting, toolbar
 from designer.views.solve import live_card, overlays, results, solve_card
 from designer.views.solve.front import front_card
 from designer.views.solve.header import header
@@ -84,6 +84,7 @@ def _stores(drawing: dict[str, Any], *, chosen: bool) -> list[Any]:
         dcc.Store(id=ids.LAYER, data=""),
         dcc.Store(id=ids.TREE_NUMBER, data=0),
         dcc.Store(id=ids.CUT, data="auto"),
+        *(dcc.Store(id=each) for each in (ids.ROWS, ids.TABLE_ACT)),
         dcc.Store(id=ids.SORTING, data={what: asdict(Sorting()) for what in ("device", "link")}),
         dcc.Store(id=ids.OPTIONS, data={}, storage_type="local"),
         dcc.Store(id=ids.SKETCH, data={}, storage_type="local"),
@@ -126,7 +127,7 @@ def _main(drawing: dict[str, Any], extra: Sequence[ui.Extra]) -> dmc.AppShellMai
                 ),
                 id="canvas-pane",
             ),
-            ui.div("ds-pane ds-table-pane", html.Div(id=ids.TABLE), id="table-pane"),
+            ui.div("ds-pane ds-table-pane", toolbar(), html.Div(id=ids.TABLE), id="table-pane"),
             compare.pane(),
             whatif.pane(),
             *(each.pane for each in extra),

@@ -6,7 +6,17 @@ from typing import Any
 
 from ccl.errors import ProblemError
 from ccl.topology import Topology
-from gallery import amd, direct_networks, fabrics, nvidia, papers, servers, switched_networks, toys
+from gallery import (
+    amd,
+    direct_networks,
+    fabrics,
+    leaf_spine,
+    nvidia,
+    papers,
+    servers,
+    switched_networks,
+    toys,
+)
 from gallery.entry import Entry, Parameter
 
 _LISTED = (
@@ -15,6 +25,7 @@ _LISTED = (
     *nvidia.ENTRIES,
     *amd.ENTRIES,
     *fabrics.ENTRIES,
+    *leaf_spine.ENTRIES,
     *switched_networks.ENTRIES,
     *servers.ENTRIES,
     *papers.ENTRIES,

@@ -31,7 +31,7 @@ is all or nothing.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
@@ -47,6 +47,7 @@ from ccl.serialization import topoloom as nouns
 from ccl.serialization import wire
 from ccl.serialization.quantity import parse_size
 from ccl.serialization.text import Integer, decode_json, laid_out, read_bytes, write_text, yaml_in
+from ccl.serialization.wire import Annotation
 from ccl.topology import Topology
 
 MOST_TENANTS = 1_000
@@ -231,6 +232,8 @@ class Document:
         A plan of the problem, verified only if there is a result, or None.
     result
         The result, verified and replayed, or None.
+    annotations
+        Notes and frames of the drawing.
     """
 
     topology: Topology
@@ -238,6 +241,7 @@ class Document:
     problem: Problem | None = None
     plan: Plan | None = None
     result: Result | None = None
+    annotations: tuple[Annotation, ...] = ()
 
     @property
     def kind(self) -> Kind:
@@ -254,6 +258,7 @@ def document(
     *,
     plan: Plan | None = None,
     positions: Positions | None = None,
+    annotations: Iterable[Annotation] = (),
 ) -> Document:
     """Make a document.
 
@@ -265,14 +270,18 @@ def document(
         A plan of the problem, which makes it a plan document.
     positions
         As in `Document`; places of devices that are not there are left out.
+    annotations
+        As in `Document`.
     """
+    notes = tuple(annotations)
     if isinstance(content, Topology):
-        return Document(content, _placed(content, positions))
+        return Document(content, _placed(content, positions), annotations=notes)
     if isinstance(content, Problem):
-        return Document(content.topology, _placed(content.topology, positions), content, plan)
+        places = _placed(content.topology, positions)
+        return Document(content.topology, places, content, plan, annotations=notes)
     problem = content.problem
     places = _placed(problem.topology, positions)
-    return Document(problem.topology, places, problem, content.plan, content)
+    return Document(problem.topology, places, problem, content.plan, content, annotations=notes)
 
 
 def read_document(path: str | Path) -> Document:
@@ -339,6 +348,8 @@ def document_to_json(content: Document) -> dict[str, Any]:
         value["topology"] = nouns.topology_to_json(content.topology)
     if content.positions:
         value["positions"] = {name: list(place) for name, place in content.positions.items()}
+    if content.annotations:
+        value["annotations"] = msgspec.to_builtins(list(content.annotations))
     return value
 
 
@@ -369,18 +380,21 @@ def _check_format(named: object) -> None:
 
 
 def _document(shape: wire.Document) -> Document:
+    notes = tuple(shape.annotations)
     if isinstance(shape, wire.TopologyDocument):
-        made = Document(nouns.topology_of(shape.topology), shape.positions)
+        made = Document(nouns.topology_of(shape.topology), shape.positions, annotations=notes)
     elif isinstance(shape, wire.ResultDocument):
         result = nouns.result_of(shape.result)
         problem = result.problem
-        made = Document(problem.topology, shape.positions, problem, result.plan, result)
+        made = Document(
+            problem.topology, shape.positions, problem, result.plan, result, annotations=notes
+        )
     else:
         problem = nouns.problem_of(shape.problem)
         plan = None
         if isinstance(shape, wire.PlanDocument):
             plan = nouns.plan_of(shape.plan, problem.topology)
-        made = Document(problem.topology, shape.positions, problem, plan)
+        made = Document(problem.topology, shape.positions, problem, plan, annotations=notes)
     for name in made.positions:
         if name not in made.topology.index:
             raise FormatError(

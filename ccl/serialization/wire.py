@@ -230,12 +230,36 @@ class ResultJson(Struct, forbid_unknown_fields=True):
 Format = Literal["topoloom/1"]
 
 
+class Annotation(Struct, frozen=True, forbid_unknown_fields=True):
+    """What is written on a drawing beside the cluster; no problem and no plan knows it.
+
+    Parameters
+    ----------
+    kind
+        ``note`` for a text, ``frame`` for a box with a title, such as a rack.
+    text
+        What it says.
+    x, y
+        Its middle, x to the right and y down.
+    width, height
+        Of a frame; those of a note follow from its text.
+    """
+
+    kind: Literal["note", "frame"]
+    text: str
+    x: float
+    y: float
+    width: Annotated[float, Meta(ge=0)] = 0.0
+    height: Annotated[float, Meta(ge=0)] = 0.0
+
+
 class TopologyDocument(Struct, forbid_unknown_fields=True, tag="topology", tag_field="kind"):
     """A topology with its drawing."""
 
     format: Format
     topology: TopologyJson
     positions: Positions = field(default_factory=dict)
+    annotations: list[Annotation] = []
 
 
 class ProblemDocument(Struct, forbid_unknown_fields=True, tag="problem", tag_field="kind"):
@@ -244,6 +268,7 @@ class ProblemDocument(Struct, forbid_unknown_fields=True, tag="problem", tag_fie
     format: Format
     problem: ProblemJson
     positions: Positions = field(default_factory=dict)
+    annotations: list[Annotation] = []
 
 
 class PlanDocument(Struct, forbid_unknown_fields=True, tag="plan", tag_field="kind"):
@@ -253,6 +278,7 @@ class PlanDocument(Struct, forbid_unknown_fields=True, tag="plan", tag_field="ki
     problem: ProblemJson
     plan: PlanJson
     positions: Positions = field(default_factory=dict)
+    annotations: list[Annotation] = []
 
 
 class ResultDocument(Struct, forbid_unknown_fields=True, tag="result", tag_field="kind"):
@@ -261,6 +287,7 @@ class ResultDocument(Struct, forbid_unknown_fields=True, tag="result", tag_field
     format: Format
     result: ResultJson
     positions: Positions = field(default_factory=dict)
+    annotations: list[Annotation] = []
 
 
 Document = TopologyDocument | ProblemDocument | PlanDocument | ResultDocument

@@ -377,6 +377,12 @@
     event.dataTransfer.effectAllowed = "copy";
   });
 
+  // The canvas wants a cluster built by numbers, or only to know whether somebody can.
+  document.addEventListener("topoloom:build", (event) => {
+    event.preventDefault();
+    if (event.detail.open) window.dash_clientside.set_props("wizard", { opened: true });
+  });
+
   /** Press Solve, and wait two seconds for what was drawn just now to be looked at. */
   const pressSolve = (patience = 20) => {
     const button = document.getElementById("solve");

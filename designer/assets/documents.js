@@ -61,7 +61,7 @@
   const planKey = (id) => `topoloom.drawing.${id}`;
 
   /** A drawing without the name of its document. */
-  const bare = ({ topology, positions }) => ({ topology, positions });
+  const bare = ({ topology, positions, annotations }) => ({ topology, positions, ...(annotations && { annotations }) });
   const textOf = (drawing) => JSON.stringify(bare(drawing));
 
   const about = (drawing) => ({

@@ -78,7 +78,7 @@
     return show(drawing, await documents.create(drawing, id));
   };
 
-  const renamedTo = ({ topology, positions }, name) => ({ topology: { ...topology, name }, positions });
+  const renamedTo = ({ topology, ...rest }, name) => ({ ...rest, topology: { ...topology, name } });
 
   const rename = async ({ id, name: before }, name) => {
     renamed = "";

@@ -117,7 +117,11 @@ def design(  # noqa: PLR0913  one for each flag
     from designer.app import Offer, serve  # noqa: PLC0415  it loads Dash
     from designer.views.draw.files import drawing_of  # noqa: PLC0415
 
-    drawing = None if opened is None else drawing_of(opened.topology, opened.positions)
+    drawing = (
+        None
+        if opened is None
+        else drawing_of(opened.topology, opened.positions, opened.annotations)
+    )
     if host not in (*LOOPBACK, "::1"):
         cli.remark("Topoloom listens for other machines too: whoever reaches it may use it")
     serve(

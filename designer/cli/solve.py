@@ -197,7 +197,9 @@ def solve(  # noqa: PLR0913  one for each flag
     results, interrupted = _each(problems, begin, time_limit=time_limit, gap=gap, store=store)
     result = _fastest(results, at_most_sends)
     if out is not None:
-        write_document(out, document(result, positions=opened.positions))
+        write_document(
+            out, document(result, positions=opened.positions, annotations=opened.annotations)
+        )
     _tell(results, result, several=len(problems) > 1, front=front, as_json=as_json)
     _end(out, interrupted=interrupted)
 

@@ -196,6 +196,24 @@ class Sorting(Struct):
     link: Sorted
 
 
+class Rows(Struct):
+    """Rows of the tables that are chosen."""
+
+    device: list[str] = []
+    link: list[str] = []
+
+
+class TableAct(Struct):
+    """What is done to rows of a table, at a cell."""
+
+    act: Literal["paste", "fill", "copy"]
+    table: Literal["device", "link"]
+    n: Count
+    row: Line = ""
+    key: Word = ""
+    text: str = ""
+
+
 class Overlay(Struct):
     """A path over the cluster."""
 
@@ -250,14 +268,18 @@ SHAPES: tuple[tuple[str, Any, tuple[str, ...]], ...] = (
     )),
     ("data", Optimum | None, (ids.OPTIMUM, ids.DUALS)),
     ("data", Sorting, (ids.SORTING,)),
+    ("data", Rows | None, (ids.ROWS,)),
+    ("data", TableAct | None, (ids.TABLE_ACT,)),
     ("data", Overlays | None, (ids.PATHS,)),
     ("value", Word | None, (
         ids.PATHS_CHOICE, ids.LINK_TYPE, ids.VIEW, ids.TREE_ROOT, ids.TREE_HALF,
-        ids.COMPARE_QUANTITY,
+        ids.COMPARE_QUANTITY, ids.TABLE_KIND,
     )),
     ("value", Word, (ids.FORMULATION,)),
     ("data", list[Object] | None, (ids.FORMULATION,)),
-    ("value", Line | None, (ids.GALLERY_SEARCH, ids.EXPORT_SEARCH, ids.COMPARE_SIZES)),
+    ("value", Line | None, (
+        ids.GALLERY_SEARCH, ids.EXPORT_SEARCH, ids.COMPARE_SIZES, ids.TABLE_FILTER,
+    )),
     ("value", float | Word | None, (ids.COMPARE_SECONDS,)),
     ("data-show", Word | None, (ids.COMPARE_PANE,)),
     ("data", About, (ids.ABOUT_REQUEST,)),

@@ -8,7 +8,7 @@ cannot carry (`Written.lost`). `interchange.formats.catalogue` finds the modules
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ccl.errors import FormatError, ProblemError, ScheduleError
 from ccl.problem import Problem
@@ -267,6 +267,8 @@ class Writer:
         format cannot say it.
     options
         Frozen keyword-only dataclass with the metadata of `ccl.options`.
+    annotated
+        Whether it holds the notes and frames of a drawing.
     """
 
     name: str
@@ -275,14 +277,18 @@ class Writer:
     needs: Kind
     make: Callable[..., Written]
     options: type = NoOptions
+    annotated: bool = False
 
     def write(self, content: Document, options: object) -> Written:
         """Write a document; errors as of `make`, where a problem has none a `FormatError`."""
         chosen = () if self.options is NoOptions else (options,)
         try:
-            return self.make(content, *chosen)
+            made = self.make(content, *chosen)
         except ProblemError as error:
             raise FormatError(str(error)) from None
+        if content.annotations and not self.annotated:
+            return replace(made, lost=(*made.lost, "notes and frames of the drawing"))
+        return made
 
 
 def one_file(text: str | bytes, *, ending: str, lost: tuple[str, ...] = ()) -> Written:

@@ -64,7 +64,10 @@ def merge(
     }
     if first.kind != "topology":
         merging.left_out.append(f"the {first.kind} of {first.topology}, which is of fewer links")
-    return document(made, positions=places | dict(first.positions)), merging.report()
+    made_document = document(
+        made, positions=places | dict(first.positions), annotations=first.annotations
+    )
+    return made_document, merging.report()
 
 
 class _Merging(Remarks):

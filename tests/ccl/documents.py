@@ -13,6 +13,7 @@ from ccl.plans import Flow, Forest, Rate, Schedule, Send, Tree
 from ccl.problem import Problem, Window
 from ccl.result import ModelSize, Plan, Result, Stop, conclude
 from ccl.serialization.conditions import Document, document
+from ccl.serialization.wire import Annotation
 from ccl.simulate import simulate
 from ccl.topology import Link, SharedLimit, Topology, device
 from tests.ccl.clusters import ring, ring_all_gather
@@ -21,6 +22,7 @@ NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8
 AMOUNTS = st.floats(min_value=1e-6, max_value=1e12)
 SHARES = st.floats(min_value=1e-6, max_value=1.0)
 PLACES = st.floats(allow_nan=False, allow_infinity=False)
+SIDES = st.floats(0, 1e6)
 NAMED = ("all-gather", "reduce-scatter", "all-reduce", "all-to-all", "broadcast", "gather")
 
 
@@ -144,7 +146,17 @@ def documents(draw: st.DrawFn) -> Document:
     assert topology is not None
     names = [each.name for each in topology.devices]
     places = st.dictionaries(st.sampled_from(names), st.tuples(PLACES, PLACES))
-    return document(content, plan=plan, positions=draw(places))
+    notes = st.builds(
+        Annotation,
+        kind=st.sampled_from(["note", "frame"]),
+        text=NAMES,
+        x=PLACES,
+        y=PLACES,
+        width=SIDES,
+        height=SIDES,
+    )
+    annotations = draw(st.lists(notes, max_size=2))
+    return document(content, plan=plan, positions=draw(places), annotations=annotations)
 
 
 def solved(count: int = 4) -> Document:

@@ -10,9 +10,12 @@ import pytest
 from ccl.collective import Chunk, custom
 from ccl.errors import CclError
 from ccl.problem import Problem
-from ccl.serialization.conditions import document, document_text
+from ccl.serialization.conditions import document, document_text, parse_document
 from designer.shell.request import problem_of, read_request
 from designer.views.draw import files
+from gallery import open_cluster
+from interchange.formats.own.fragment import Share, fragment_of, share_of
+from widgets.pages import writers
 
 ASKED = {"collective": "broadcast", "size": "3MB", "chunks": 2, "root": 1, "formulation": "ring"}
 
@@ -100,3 +103,20 @@ def test_downloads_are_named_after_the_topology(name, file):
 def test_a_root_beyond_the_ranks_is_refused(drawn):
     with pytest.raises(CclError, match="root 9"):
         files.export_json({"topology": drawn}, {**ASKED, "root": 9}, None)
+
+
+def test_notes_and_frames_are_saved_opened_and_named_where_a_format_has_none():
+    """The same document and the same link bring them back; DOT says that it leaves them out."""
+    note = {"kind": "note", "text": "spare", "x": 1.0, "y": 2.0, "width": 0.0, "height": 0.0}
+    frame = {"kind": "frame", "text": "rack", "x": 0.0, "y": 0.0, "width": 90.0, "height": 40.0}
+    drawn = {**files.drawing_of(open_cluster("ring")), "annotations": [note, frame]}
+
+    saved = files.save_drawing(drawn)
+    assert files.open_file("a.json", saved.encode()).drawing == drawn
+    content = parse_document(saved)
+    assert share_of(fragment_of(Share.of(content))).document.annotations == content.annotations
+    lost = {name: writers.write(content, name, {}).lost for name in ("topoloom", "dot")}
+    assert "notes and frames of the drawing" in lost["dot"]
+    assert "notes and frames of the drawing" not in lost["topoloom"]
+    with pytest.raises(CclError, match="the notes of the drawing: "):
+        files.save_drawing({**drawn, "annotations": [{"kind": "cloud"}]})

@@ -77,33 +77,53 @@ def counted(topology: Topology) -> str:
 def thumbnail(name: str) -> str:
     """Return a data address with the picture of the entry's usual cluster, as a mask."""
     topology = entry(name).make()
-    places = layout(topology)
-    xs, ys = [x for x, _ in places.values()], [y for _, y in places.values()]
-    wide = max(max(xs) - min(xs), max(ys) - min(ys), 1.0)
-    left = (36 - (max(xs) - min(xs)) / wide * 28) / 2
-    top = (36 - (max(ys) - min(ys)) / wide * 28) / 2
-
-    def put(device: str) -> tuple[float, float]:
-        x, y = places[device]
-        return left + (x - min(xs)) / wide * 28, top + (y - min(ys)) / wide * 28
-
-    pairs = sorted({(min(each.ends), max(each.ends)) for each in topology.links})
-    every = max(1, -(-len(pairs) // LINES))
-    lines = "".join(
-        "<path d='M{:.1f} {:.1f}L{:.1f} {:.1f}'/>".format(*put(a), *put(b))
-        for a, b in pairs[::every]
-    )
+    places = scaled(topology, layout(topology), (36.0, 36.0), margin=4.0)
     radius = max(0.7, min(2.4, 7 / math.sqrt(len(places))))
     dots = "".join(
         "<circle cx='{:.1f}' cy='{:.1f}' r='{:.1f}'/>".format(
-            *put(each.name), radius * (1 if each.kind == "gpu" else 0.7)
+            *places[each.name], radius * (1 if each.kind == "gpu" else 0.7)
         )
         for each in topology.devices
     )
-    picture = (
-        "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 36 36'>"
-        f"<g stroke='#000' stroke-opacity='.45' stroke-width='.8'>{lines}</g><g>{dots}</g></svg>"
+    lines = lines_between(topology, places, most=LINES)
+    look = "stroke='#000' stroke-opacity='.45' stroke-width='.8'"
+    return mask(f"<g {look}>{lines}</g><g>{dots}</g>", (36.0, 36.0))
+
+
+Size = tuple[float, float]
+
+
+def scaled(
+    topology: Topology, places: Mapping[str, Size], size: Size, *, margin: float
+) -> dict[str, Size]:
+    """Return where devices stand in a picture of a size, as large as fits and in its middle."""
+    xs, ys = [x for x, _ in places.values()], [y for _, y in places.values()]
+    wide, high = max(xs) - min(xs), max(ys) - min(ys)
+    by = min((size[0] - 2 * margin) / max(wide, 1.0), (size[1] - 2 * margin) / max(high, 1.0))
+    left, top = (size[0] - wide * by) / 2, (size[1] - high * by) / 2
+    return {
+        each.name: (
+            left + (places[each.name][0] - min(xs)) * by,
+            top + (places[each.name][1] - min(ys)) * by,
+        )
+        for each in topology.devices
+    }
+
+
+def lines_between(topology: Topology, places: Mapping[str, Size], *, most: int) -> str:
+    """Return paths of SVG for linked pairs, every so many where there are more than `most`."""
+    pairs = sorted({(min(each.ends), max(each.ends)) for each in topology.links})
+    every = max(1, -(-len(pairs) // most))
+    return "".join(
+        "<path d='M{:.1f} {:.1f}L{:.1f} {:.1f}'/>".format(*places[a], *places[b])
+        for a, b in pairs[::every]
     )
+
+
+def mask(shapes: str, size: Size) -> str:
+    """Return a data address with shapes of SVG, to be coloured by what lies behind."""
+    box = f"viewBox='0 0 {size[0]:g} {size[1]:g}'"
+    picture = f"<svg xmlns='http://www.w3.org/2000/svg' {box}>{shapes}</svg>"
     return "data:image/svg+xml," + quote(picture, safe="/:= '")
 
 

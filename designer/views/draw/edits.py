@@ -23,7 +23,7 @@ from ccl.serialization.quantity import COUNT, KINDS, parse_quantity, parse_size
 from ccl.serialization.topoloom import topology_from_json
 from ccl.topology import Device, Link, SharedLimit
 from designer.shell import ids, request, ui
-from designer.views.draw import exporting, import_card
+from designer.views.draw import exporting, import_card, wizard
 
 Json = Mapping[str, Any]
 Ends = tuple[str, str]
@@ -333,6 +333,16 @@ def _gallery() -> Any:
     return ui.section(
         "Gallery",
         ui.folding("Gallery", ui.quiet("New", ids.NEW)),
+        ui.button(
+            "Hosts, leaves, spines …",
+            ids.WIZARD_BUTTON,
+            "host",
+            attributes={"root": {"title": "Build a cluster by numbers, with ports checked (W)"}},
+            size="xs",
+            variant="default",
+            fullWidth=True,
+            mb=8,
+        ),
         dmc.TextInput(
             id=ids.GALLERY_SEARCH,
             placeholder="Search clusters",
@@ -420,6 +430,7 @@ def dialogs() -> list[Any]:
         _drawings(),
         import_card.dialog(),
         exporting.dialog(),
+        wizard.dialog(),
     ]
 
 

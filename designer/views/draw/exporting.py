@@ -15,11 +15,11 @@ from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, html,
 from ccl import text
 from ccl.errors import CclError
 from ccl.options import option_fields
-from ccl.serialization.conditions import Document, Kind, document
+from ccl.serialization.conditions import Document, Kind
 from designer.session import result_of, topology_of
 from designer.shell import ids, request, ui
 from designer.shell.request import callback, problem_of, read_request, same_question
-from designer.views.draw.files import file_name
+from designer.views.draw.files import document_of, file_name
 from designer.views.solve.forms import changed, option_rows
 from interchange.formats.format import Writer, Written
 from interchange.formats.own import python_code
@@ -69,15 +69,14 @@ def content_of(drawing: Json, request: Json | None, result: Json | None) -> Docu
     CclError
         If the drawing is no topology.
     """
-    places = drawing.get("positions")
     if result is not None:
-        return document(result_of(result), positions=places)
+        return document_of(drawing, result_of(result))
     topology = topology_of(drawing["topology"])
     try:
         problem = problem_of(drawing["topology"], read_request(request))
     except CclError:  # the page says what is wrong with the request
-        return document(topology, positions=places)
-    return document(problem, positions=places)
+        return document_of(drawing, topology)
+    return document_of(drawing, problem)
 
 
 def solving_of(request: Json | None) -> Solving | None:

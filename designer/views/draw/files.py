@@ -4,19 +4,21 @@ Saving, exporting, and keeping the result for the next visit.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, no_update
+from msgspec import ValidationError, convert, to_builtins
 
-from ccl.errors import CclError
+from ccl.errors import CclError, FormatError
 from ccl.layout import layout
 from ccl.problem import Problem
 from ccl.result import Result
-from ccl.serialization.conditions import document, document_text, parse_document
+from ccl.serialization.conditions import Document, document, document_text, parse_document
 from ccl.serialization.quantity import format_size
 from ccl.serialization.topoloom import problem_to_json, result_from_json, result_to_json
+from ccl.serialization.wire import Annotation
 from ccl.topology import Topology
 from designer.server.reading import Apart
 from designer.server.sessions import visitor
@@ -51,9 +53,31 @@ class Opened:
     document: dict[str, Any] | None = None
 
 
-def drawing_of(topology: Topology, positions: Json | None = None) -> dict[str, Any]:
-    """Return a drawing; devices without a position are laid out."""
-    return drawing(topology, {**layout(topology), **(positions or {})})
+def drawing_of(
+    topology: Topology, positions: Json | None = None, notes: Sequence[Annotation] = ()
+) -> dict[str, Any]:
+    """Return a drawing with its notes and frames; devices without a position are laid out."""
+    drawn = drawing(topology, {**layout(topology), **(positions or {})})
+    return {**drawn, "annotations": to_builtins(list(notes))} if notes else drawn
+
+
+def notes_of(drawn: Json) -> tuple[Annotation, ...]:
+    """Return the notes and frames of a drawing.
+
+    Raises
+    ------
+    FormatError
+        If they are none.
+    """
+    try:
+        return convert(drawn.get("annotations") or (), tuple[Annotation, ...])
+    except ValidationError as error:
+        raise FormatError(f"the notes of the drawing: {error}") from None
+
+
+def document_of(drawn: Json, content: Topology | Problem | Result) -> Document:
+    """Return the document of something with its drawing."""
+    return document(content, positions=drawn.get("positions"), annotations=notes_of(drawn))
 
 
 def open_file(name: str, content: bytes) -> Opened:
@@ -65,7 +89,7 @@ def open_file(name: str, content: bytes) -> Opened:
         If it is not a document of this kind; the message begins with the file's name.
     """
     found = parse_document(content, name=name)
-    drawn = drawing_of(found.topology, found.positions)
+    drawn = drawing_of(found.topology, found.positions, found.annotations)
     if found.problem is None:
         return Opened(drawn)
     result = found.result
@@ -86,7 +110,7 @@ def save_drawing(drawn: Json) -> str:
         If the drawing is not a topology.
     """
     topology = topology_of(drawn["topology"])
-    return document_text(document(topology, positions=drawn.get("positions")))
+    return document_text(document_of(drawn, topology))
 
 
 def export_json(drawn: Json, request: Json | None, result: Result | None) -> str:
@@ -98,7 +122,7 @@ def export_json(drawn: Json, request: Json | None, result: Result | None) -> str
         If there is neither.
     """
     content = result or problem_of(drawn["topology"], read_request(request))
-    return document_text(document(content, positions=drawn.get("positions")))
+    return document_text(document_of(drawn, content))
 
 
 def export_csv(result: Result) -> str:

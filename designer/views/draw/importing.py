@@ -18,7 +18,7 @@ from ccl.topology import Topology
 from designer.server.guard import MOST_UPLOAD
 from designer.session import topology_of
 from designer.shell import ids
-from designer.views.draw.files import Opened, drawing_of, settings_of
+from designer.views.draw.files import Opened, drawing_of, notes_of, settings_of
 from designer.views.solve import sketch
 from designer.views.solve.results import IMPORTED
 from formulations import available, quick_bounds
@@ -175,7 +175,7 @@ def opened(found: Found, now: Topology | None) -> Opened:
     """
     content = found.imported.document
     same = content.kind != "topology" and content.topology == now
-    drawn = None if same else drawing_of(content.topology, content.positions)
+    drawn = None if same else drawing_of(content.topology, content.positions, content.annotations)
     if content.problem is None:
         return Opened(drawn)
     result = content.result
@@ -222,7 +222,7 @@ def merged(drawing: Json, other: Document) -> tuple[dict[str, Any], Report]:
     made, report = merge(document(now), replace(other, positions={}))
     grown = len(made.topology.devices) > len(now.devices)
     places = None if grown else drawing.get("positions")
-    return drawing_of(made.topology, places), report
+    return drawing_of(made.topology, places, notes_of(drawing)), report
 
 
 def sketched(found: Sketch, sketches: Json | None, formulation: str) -> tuple[str, dict[str, Any]]:

@@ -45,8 +45,8 @@ def inspector(selection: Json | None, topology: Json) -> Any:
     hosts = [each for each in chosen.get("hosts") or [] if each in there]
     if hosts and not links:
         return _card(_host(hosts, topology))
-    if devices and links:
-        return _card(_mixed(devices, links))
+    if (devices or hosts) and links:
+        return _card(_mixed(devices, hosts, links, topology))
     if devices:
         return _card(_device(devices[0]) if len(devices) == 1 else _devices(devices))
     if links:
@@ -117,17 +117,21 @@ def _devices(devices: Sequence[Json]) -> list[Any]:
         ui.div(
             "ds-pair",
             _host_field(hosts.pop() if len(hosts) == 1 else "", "several"),
-            dmc.Select(
-                id={"act-value": "align"},
-                label="Align",
-                placeholder="choose",
-                data=[{"value": value, "label": label} for value, label in ALIGNMENTS],
-                size="xs",
-            ),
+            _align_field(),
         ),
         _abilities(devices),
         _actions(),
     ]
+
+
+def _align_field() -> dmc.Select:
+    return dmc.Select(
+        id={"act-value": "align"},
+        label="Align",
+        placeholder="choose",
+        data=[{"value": value, "label": label} for value, label in ALIGNMENTS],
+        size="xs",
+    )
 
 
 def _host_field(host: str | None, placeholder: str = "none") -> Any:
@@ -257,9 +261,27 @@ def _host(hosts: Sequence[str], topology: Json) -> list[Any]:
     return [*rows, _actions()]
 
 
-def _mixed(devices: Sequence[Json], links: Sequence[Ends]) -> list[Any]:
+def _mixed(
+    devices: Sequence[Json], hosts: Sequence[str], links: Sequence[Ends], topology: Json
+) -> list[Any]:
+    """Return what fits the parts: align and host of the devices, bandwidth of the links."""
+    by_ends = {(each["src"], each["dst"]): each for each in topology["links"]}
+    chosen = [by_ends[ends] for ends in links]
+    counts = [
+        text.count(count, what)
+        for count, what in ((len(hosts), "host"), (len(devices), "device"), (len(links), "link"))
+        if count
+    ]
+    of = {each.get("host") for each in devices}
+    host = [_host_field(of.pop() if len(of) == 1 else "", "several")] if devices else []
     return [
-        _title("links", f"{text.count(len(devices), 'device')}, {text.count(len(links), 'link')}"),
+        _title("links", ", ".join(counts)),
+        ui.div("ds-pair", *host, _align_field()),
+        ui.div(
+            "ds-pair",
+            _number("bandwidth", "Bandwidth", chosen),
+            _number("alpha", "Latency (alpha)", chosen),
+        ),
         _actions(),
     ]
 

@@ -85,7 +85,7 @@ def linked(text: str) -> Linked:
         settings = settings_of(found.problem)
         if found.problem.windows:
             left_out.append("times in which links have less bandwidth, which Python asks for")
-    opened = Opened(drawing_of(found.topology, found.positions), settings)
+    opened = Opened(drawing_of(found.topology, found.positions, found.annotations), settings)
     if share.solving is None:
         return Linked(opened=opened, left_out=tuple(left_out))
     try:

@@ -5,53 +5,25 @@ The table view: sorting, paging and editing in place.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import dash_mantine_components as dmc
-from dash import ALL, Dash, Input, Output, State, ctx, html, no_update
+from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, html, no_update
 
 from ccl import text
 from ccl.errors import CclError
 from designer.shell import ids, request, ui
 from designer.shell.request import callback
-from designer.views.draw import edits
+from designer.views.draw import spreadsheet
+from designer.views.draw.spreadsheet import COLUMNS, Column, Filter, What, key_of, sort_key
 from widgets import QuantityField
 
 PAGE = 25
 """Rows on a page: every cell is a field, and thousands of fields make a page slow."""
 
 Json = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column: the key in the JSON, its heading, and how it is edited."""
-
-    key: str
-    label: str
-    kind: str
-
-
-DEVICE_COLUMNS = (
-    Column("name", "Name", "text"),
-    Column("kind", "Kind", "kind"),
-    Column("host", "Host", "text"),
-    Column("stores", "Stores", "flag"),
-    Column("copies", "Copies", "flag"),
-    Column("reduces", "Reduces", "flag"),
-)
-LINK_COLUMNS = (
-    Column("src", "From", "plain"),
-    Column("dst", "To", "plain"),
-    Column("bandwidth", "Bandwidth", "number"),
-    Column("gigabits", "Gb/s", "plain"),
-    Column("alpha", "Alpha", "number"),
-    Column("count", "Count", "number"),
-    Column("medium", "Medium", "text"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +39,18 @@ class Sorting:
         return Sorting(key, self.key == key and not self.down, 1)
 
 
+def ordered(rows: Sequence[Json], sorting: Sorting) -> list[Json]:
+    """Return the rows of all pages in their order."""
+    key = "bandwidth" if sorting.key == "gigabits" else sorting.key
+    if not key:
+        return list(rows)
+    return sorted(rows, key=lambda row: sort_key(row.get(key)), reverse=sorting.down)
+
+
 def rows_of(rows: Sequence[Json], sorting: Sorting) -> list[Json]:
     """Return the rows of the page that is shown."""
-    ordered = list(rows)
-    if sorting.key:
-        key = "bandwidth" if sorting.key == "gigabits" else sorting.key
-        ordered.sort(key=lambda row: _rank(row.get(key)), reverse=sorting.down)
-    begin = (page_of(len(ordered), sorting) - 1) * PAGE
-    return ordered[begin : begin + PAGE]
+    begin = (page_of(len(rows), sorting) - 1) * PAGE
+    return ordered(rows, sorting)[begin : begin + PAGE]
 
 
 def page_of(count: int, sorting: Sorting) -> int:
@@ -87,28 +63,36 @@ def pages(count: int) -> int:
     return max(1, -(-count // PAGE))
 
 
-def tables(topology: Json, devices: Sorting, links: Sorting) -> list[Any]:
-    """Return both tables."""
+TITLES: dict[What, str] = {"device": "Devices", "link": "Directed links"}
+
+
+def tables(
+    topology: Json, devices: Sorting, links: Sorting, shown: Filter | None = None
+) -> list[Any]:
+    """Return both tables, or the one that the filter is about."""
+    shown = shown or Filter()
+    sortings: dict[What, Sorting] = {"device": devices, "link": links}
     return [
-        _table("device", "Devices", DEVICE_COLUMNS, rows=topology["devices"], sorting=devices),
-        _table("link", "Directed links", LINK_COLUMNS, rows=topology["links"], sorting=links),
+        _table(what, shown.rows(what, topology), len(topology[f"{what}s"]), sorting=sorting)
+        for what, sorting in sortings.items()
+        if shown.shows(what)
     ]
 
 
-def _table(
-    what: str, title: str, columns: tuple[Column, ...], *, rows: Sequence[Json], sorting: Sorting
-) -> html.Section:
-    heads = [_head(what, each, sorting) for each in columns]
-    body = [
-        html.Tr([_cell(what, row, column) for column in columns]) for row in rows_of(rows, sorting)
-    ]
+def _table(what: What, rows: Sequence[Json], of: int, *, sorting: Sorting) -> html.Section:
+    columns, title = COLUMNS[what], TITLES[what]
+    heads = [_all(what), *(_head(what, each, sorting) for each in columns)]
+    body = [_row(what, row) for row in rows_of(rows, sorting)]
     total = pages(len(rows))
+    counted = text.count(len(rows), what)
     return html.Section(
         [
             ui.div(
                 "ds-table-title",
                 html.H2(title),
-                html.Span(text.count(len(rows), what), className="ds-note"),
+                html.Span(
+                    counted if len(rows) == of else f"{counted} of {of:,}", className="ds-note"
+                ),
                 dmc.Pagination(
                     id={"table-page": what},
                     total=total,
@@ -123,7 +107,25 @@ def _table(
     )
 
 
-def _head(what: str, column: Column, sorting: Sorting) -> html.Th:
+def _all(what: What) -> html.Th:
+    """Return the head of the column of marks, which chooses every row that the filter shows."""
+    words = f"Select all {TITLES[what].lower()} that are shown"
+    return html.Th(ui.press("", {"table-all": what}, "ds-pick", title=words, aria_label=words))
+
+
+def _row(what: What, row: Json) -> html.Tr:
+    key = key_of(what, row)
+    pick = html.Button(
+        type="button",
+        className="ds-pick",
+        role="checkbox",
+        **ui.attributes(aria_checked=False, aria_label=f"Select {', '.join(key.split(chr(10)))}"),
+    )
+    cells = [_cell(what, row, column) for column in COLUMNS[what]]
+    return html.Tr([html.Td(pick), *cells], **ui.attributes(data_of=what, data_row=key))
+
+
+def _head(what: What, column: Column, sorting: Sorting) -> html.Th:
     mine = sorting.key == column.key
     order = ("descending" if sorting.down else "ascending") if mine else "none"
     return ui.sorter(
@@ -134,19 +136,20 @@ def _head(what: str, column: Column, sorting: Sorting) -> html.Th:
     )
 
 
-def _cell(what: str, row: Json, column: Column) -> html.Td:
+def _cell(what: What, row: Json, column: Column) -> html.Td:
     if column.key == "gigabits":
         return html.Td(text.digits(row["bandwidth"] * 8), className="ds-number")
     if column.kind == "plain":
         return html.Td(row.get(column.key))
     control = _control(what, row, column)
-    return html.Td(control, className="ds-number" if column.kind == "number" else "")
+    look = "ds-number" if column.kind == "number" else ""
+    return html.Td(control, className=look, **ui.attributes(data_key=column.key))
 
 
-def _control(what: str, row: Json, column: Column) -> Any:
+def _control(what: What, row: Json, column: Column) -> Any:
     """Return the field in which a cell is edited."""
     name = row["name"] if what == "device" else f"{row['src']} to {row['dst']}"
-    key = row["name"] if what == "device" else f"{row['src']}\n{row['dst']}"
+    key = key_of(what, row)
     cell = {"table": what, "row": key, "key": column.key}
     value = row.get(column.key)
     common = {"size": "xs", "aria-label": f"{column.label} of {name}"}
@@ -172,16 +175,50 @@ def _control(what: str, row: Json, column: Column) -> Any:
     return dmc.TextInput(id=cell, value=value or "", debounce=True, **common)
 
 
-def _rank(value: Any) -> tuple[int, float, str]:
-    """Order numbers, then texts, then nothing."""
-    if isinstance(value, int | float):
-        return 0, float(value), ""
-    return (2, 0.0, "") if value is None else (1, 0.0, _natural(str(value)))
+def toolbar() -> html.Div:
+    """Return what stands above the tables: the filter, and what is done to the chosen rows."""
+    return ui.div(
+        "ds-table-bar",
+        dmc.TextInput(
+            id=ids.TABLE_FILTER,
+            placeholder="Filter rows",
+            leftSection=ui.icon("search"),
+            size="xs",
+            debounce=200,
+            **ui.attributes(aria_label="Filter rows"),
+        ),
+        ui.select(
+            ids.TABLE_KIND,
+            [],
+            value=None,
+            placeholder="All kinds",
+            clearable=True,
+            allowDeselect=True,
+            aria_label="Kind of devices or links",
+        ),
+        html.Span(id=ids.TABLE_CHOSEN, className="ds-note", role="status"),
+        *(
+            ui.quiet(words, f"table-{act}", data_sheet=act, attributes={"root": {"title": title}})
+            for act, words, title in ACTS
+        ),
+    )
 
 
-def _natural(name: str) -> str:
-    """Order gpu2 before gpu10."""
-    return re.sub(r"\d+", lambda digits: digits[0].zfill(9), name)
+ACTS = (
+    ("fill", "Fill down", "The first selected row's cell of this column for the others (Ctrl+D)"),
+    ("copy", "Copy", "The selected rows, or all that are shown, for a spreadsheet (Ctrl+C)"),
+    ("clear", "Select none", "Esc"),
+    ("undo", "Undo", "Ctrl+Z"),
+    ("redo", "Redo", "Ctrl+Shift+Z"),
+)
+"""What is done to rows: its name, its words, and what it does; assets/table.js has the keys."""
+
+VIEW = {
+    "sorting": (ids.SORTING, "data"),
+    "words": (ids.TABLE_FILTER, "value"),
+    "kind": (ids.TABLE_KIND, "value"),
+}
+"""What says which rows are shown, and in which order."""
 
 
 def register(app: Dash) -> None:
@@ -189,18 +226,27 @@ def register(app: Dash) -> None:
 
     @app.callback(
         Output(ids.TABLE, "children"),
+        Output(ids.TABLE_KIND, "data"),
         Input(ids.CANVAS, "drawing"),
         Input(ids.VIEW, "value"),
-        Input(ids.SORTING, "data"),
+        *(Input(*each) for each in VIEW.values()),
         prevent_initial_call=False,
     )
-    def on_table(drawing: dict[str, Any], view: str, sorting: dict[str, Any]) -> Any:
+    def on_table(
+        drawing: dict[str, Any], view: str, sorting: dict[str, Any], words: str, kind: str
+    ) -> Any:
         if view != "table":
-            return no_update
-        return _shown(drawing["topology"], sorting)
+            return no_update, no_update
+        shown = {"sorting": sorting, "words": words, "kind": kind}
+        return _shown(drawing["topology"], shown), spreadsheet.kinds_of(drawing["topology"])
 
+    app.clientside_callback(
+        ClientsideFunction("sheet", "mark"), Output(ids.TABLE_CHOSEN, "children"),
+        Input(ids.ROWS, "data"),
+    )  # fmt: skip
     _sorting(app)
     _cells(app)
+    _acts(app)
 
 
 def _sorting(app: Dash) -> None:
@@ -237,26 +283,102 @@ def _cells(app: Dash) -> None:
             "flags": Input({"table": "device-flag", "row": ALL, "key": ALL}, "checked"),
             "links": Input({"table": "link", "row": ALL, "key": ALL}, "value"),
         },
-        state={"drawing": State(ids.CANVAS, "drawing"), "sorting": State(ids.SORTING, "data")},
+        state={
+            "drawing": State(ids.CANVAS, "drawing"),
+            "chosen": State(ids.ROWS, "data"),
+            **{name: State(*each) for name, each in VIEW.items()},
+        },
     )
-    def on_cell(drawing: Any, sorting: dict[str, Any], **_: Any) -> dict[str, Any]:
+    def on_cell(drawing: Any, chosen: Any, **given: Any) -> dict[str, Any]:
         asked, topology = ctx.triggered_id, drawing["topology"]
         if len(ctx.triggered) != 1 or asked is None:
             return {}
-        value = ctx.triggered[0]["value"]
+        what: What = "link" if asked["table"] == "link" else "device"
+        keys = _meant(topology, what, asked["row"], chosen=chosen, column=asked["key"])
+        changes = [(key, asked["key"], ctx.triggered[0]["value"]) for key in keys]
         try:
-            if asked["table"] == "link":
-                src, dst = asked["row"].split("\n")
-                command = edits.edit_link(
-                    topology, [(src, dst)], asked["key"], value=value, both=False
-                )
-            else:
-                command = edits.edit_device(topology, [asked["row"]], asked["key"], value)
+            command = spreadsheet.edit_cells(topology, what, changes)
         except CclError as error:
             # Drawn anew, so that the cell shows what is true, not what was refused.
-            return {"notes": ui.note(str(error)), "table": _shown(topology, sorting)}
+            return {"notes": ui.note(str(error)), "table": _shown(topology, given)}
         return {"command": request.numbered(command)} if command else {}
 
 
-def _shown(topology: dict[str, Any], sorting: dict[str, Any]) -> list[Any]:
-    return tables(topology, Sorting(**sorting["device"]), Sorting(**sorting["link"]))
+def _meant(topology: Json, what: What, key: str, *, chosen: Json | None, column: str) -> list[str]:
+    """Return the rows that an edit of one is about: all that are chosen, if it is one of them."""
+    keys = (chosen or {}).get(what) or []
+    if key not in keys or (what, column) == ("device", "name"):
+        return [key]
+    there = {key_of(what, row) for row in topology[f"{what}s"]}
+    return [each for each in keys if each in there]
+
+
+def _acts(app: Dash) -> None:
+    """Wire what is done to many rows at once."""
+
+    @callback(
+        app,
+        output={
+            **request.changes("command", "notes"),
+            "copied": Output(ids.COPY, "data", allow_duplicate=True),
+        },
+        inputs={"act": Input(ids.TABLE_ACT, "data")},
+        state={
+            "drawing": State(ids.CANVAS, "drawing"),
+            "chosen": State(ids.ROWS, "data"),
+            **{name: State(*each) for name, each in VIEW.items()},
+        },
+    )
+    def on_act(act: Any, drawing: Any, chosen: Any, **given: Any) -> dict[str, Any]:
+        if not act:
+            return {}
+        topology, what = drawing["topology"], act["table"]
+        picked = (chosen or {}).get(what) or []
+        rows = ordered(filter_of(given).rows(what, topology), Sorting(**given["sorting"][what]))
+        try:
+            if act["act"] == "copy":
+                return {"copied": _copied(what, rows, picked)}
+            at = (act["row"], act["key"])
+            if act["act"] == "paste":
+                changes = spreadsheet.paste_cells(what, rows, at, act["text"])
+            else:
+                changes = spreadsheet.fill_down(what, rows, at, picked, typed=act["text"])
+            command = spreadsheet.edit_cells(topology, what, changes)
+        except CclError as error:
+            return {"notes": ui.note(str(error))}
+        return {"command": request.numbered(command)} if command else {}
+
+    @app.callback(
+        Output(ids.ROWS, "data"),
+        Input({"table-all": ALL}, "n_clicks"),
+        State(ids.CANVAS, "drawing"),
+        State(ids.ROWS, "data"),
+        *(State(*each) for each in VIEW.values()),
+    )
+    def on_all(clicks: list[int | None], drawing: Any, chosen: Any, *given: Any) -> Any:
+        if not any(clicks) or not ctx.triggered_id or not ctx.triggered[0]["value"]:
+            return no_update
+        what = ctx.triggered_id["table-all"]
+        shown = filter_of(dict(zip(VIEW, given, strict=True)))
+        keys = [key_of(what, row) for row in shown.rows(what, drawing["topology"])]
+        before = (chosen or {}).get(what) or []
+        return {**(chosen or {}), what: [] if set(keys) <= set(before) else keys}
+
+
+def _copied(what: What, rows: Sequence[Json], picked: Sequence[str]) -> dict[str, Any]:
+    """Return what goes to the clipboard: the chosen rows, or all that are shown."""
+    chosen = [row for row in rows if key_of(what, row) in set(picked)] or rows
+    words = f"{text.count(len(chosen), 'row').capitalize()} of {TITLES[what].lower()}"
+    content = spreadsheet.write_tsv(what, chosen)
+    return {"text": content, "what": words, "lost": "", "filename": f"{what}s.tsv"}
+
+
+def filter_of(given: Json) -> Filter:
+    """Return the filter that the page has."""
+    return Filter(given.get("words") or "", given.get("kind") or "")
+
+
+def _shown(topology: dict[str, Any], given: Json) -> list[Any]:
+    sorting = given["sorting"]
+    devices, links = Sorting(**sorting["device"]), Sorting(**sorting["link"])
+    return tables(topology, devices, links, filter_of(given))

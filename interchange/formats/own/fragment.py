@@ -260,7 +260,9 @@ def _write_schedule(content: Document) -> Written:
     problem, plan, _ = formats.replayed(content)
     lost = ("bounds, log and options of the result",) if content.result is not None else ()
     text = conditions.document_text(
-        conditions.document(problem, plan=plan, positions=content.positions)
+        conditions.document(
+            problem, plan=plan, positions=content.positions, annotations=content.annotations
+        )
     )
     return one_file(text, ending="json", lost=lost)
 
@@ -270,7 +272,7 @@ READERS = (
     Reader("link", "Topoloom link", ("txt", "url"), recognises, read),
 )
 WRITERS = (
-    Writer("topoloom", "Topoloom document", "json", "topology", _write_document),
-    Writer("schedule", "Topoloom plan, alone", "json", "plan", _write_schedule),
-    Writer("link", "Topoloom link", "txt", "topology", write),
+    Writer("topoloom", "Topoloom document", "json", "topology", _write_document, annotated=True),
+    Writer("schedule", "Topoloom plan, alone", "json", "plan", _write_schedule, annotated=True),
+    Writer("link", "Topoloom link", "txt", "topology", write, annotated=True),
 )

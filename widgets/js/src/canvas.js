@@ -20,7 +20,9 @@ import { LinkLabels } from "./link_labels.js";
 import { MarkView } from "./marks.js";
 import { LinkClasses } from "./link_classes.js";
 import { Menu } from "./menu.js";
+import { Minimap } from "./minimap.js";
 import { asStepOf, History, signature, wholeDrawing } from "./model.js";
+import { Notes } from "./notes.js";
 import { Overlay } from "./overlay.js";
 import { Panels } from "./panels.js";
 import { Clock, filmOf } from "./player.js";
@@ -110,6 +112,8 @@ export class Canvas {
     this.linkLabels = new LinkLabels(this);
     this.linkClasses = new LinkClasses(this);
     this.snapping = new Snapping(this);
+    this.minimap = new Minimap(this);
+    this.notes = new Notes(this);
     this.transport = new Transport(this);
     this.markView = new MarkView(this);
     this.sketchView = new SketchView(this);
@@ -120,13 +124,14 @@ export class Canvas {
     this.timeline = new Timeline(this);
     this.incumbents = new Incumbents(this, { load: (how) => this.#loadScene(how), report: () => this.transport.report() });
     const { regions, borders, cells, tokens } = this.overlay.layers;
-    this.dom.stage.append(regions, graph, borders, cells, tokens, ...this.panels.elements, this.markView.element, this.folding.element, this.incumbents.element, this.renaming.element, this.finding.element);
+    this.dom.stage.append(regions, graph, borders, cells, tokens, ...this.panels.elements, this.markView.element, this.folding.element, this.incumbents.element, this.renaming.element, this.finding.element, this.minimap.element, this.notes.element);
     this.menu = new Menu(this);
     root.append(h("style", {}, css + gesturesCss + inspectCss), this.dom.stage, this.inspector.element, this.timeline.element, ...this.presenter.elements, live, ...this.menu.elements);
     root.style.height = this.model.get("height") || "100%";
     el.append(root);
     this.stage = new Stage(graph);
     this.cutView = new CutView(this);
+    this.notes.listen();
     this.gestures = new Gestures(this);
     listenForPinches(this);
     this.sketchView.listen();
@@ -240,6 +245,7 @@ export class Canvas {
     this.sketchView.refresh();
     this.inspector.repainted();
     this.finding.refresh();
+    this.notes.refresh();
     this.presenter.refresh();
     this.panels.refresh();
     this.selectionChanged();
@@ -305,7 +311,7 @@ export class Canvas {
   }
 
   fit() {
-    this.stage.fit(this.cutView.bounds());
+    this.stage.fit([...this.cutView.bounds(), ...this.notes.rects()]);
   }
 
   /** @param {number} factor @param {import("./types.js").Point} [at] in the stage */

@@ -73,6 +73,7 @@ export function paste(drawing, clip, [dx, dy]) {
   const places = Object.entries(clip.positions).map(([name, [x, y]]) => [to(name), [x + dx, y + dy]]);
   return {
     drawing: {
+      ...drawing,
       topology: {
         ...topology,
         devices: [...topology.devices, ...pasted.devices],

@@ -18,6 +18,8 @@ import { HEATS } from "./tokens.js";
 /** How far an arrow key moves the selection, in drawing units. */
 export const NUDGE = 10;
 const PASTE_OFFSET = 44;
+/** Between a drawing and one that is added beside it. */
+const BESIDE = 120;
 
 /** @param {number} count @param {string} what */
 const counted = (count, what) => `${count} ${what}${count === 1 ? "" : "s"}`;
@@ -71,12 +73,13 @@ function intoHost(canvas, { devices = chosenDevices(canvas), name }) {
 
 /** @param {Canvas} canvas */
 function remove(canvas, args) {
+  if (canvas.notes.selected !== null && !(args.devices || args.links || args.hosts)) return canvas.notes.remove();
   const { selection } = canvas;
   const what = args.devices || args.links || args.hosts
     ? args
     : { devices: selection.devices, hosts: selection.hosts, links: chosenLinks(canvas) };
   const { devices, links } = canvas.drawing.topology;
-  if (!canvas.commit(edit.remove(canvas.drawing, what))) return;
+  if (!canvas.commit(edit.remove(canvas.drawing, what))) return undefined;
   const now = canvas.drawing.topology;
   canvas.say(`Deleted ${counted(devices.length - now.devices.length, "device")} and ${counted(links.length - now.links.length, "link")}`);
 }
@@ -97,6 +100,27 @@ function put(canvas, what, { times = 1, at } = {}) {
   canvas.say(`Pasted ${counted(made.names.size, "device")}`);
 }
 
+/** Add a whole drawing to the right of what there is. @param {Canvas} canvas */
+function insert(canvas, { drawing }) {
+  const given = edit.wholeDrawing(drawing);
+  const devices = given.topology.devices.map((d) => d.name);
+  const here = [...rectsOf(canvas.drawing).values()];
+  const box = hullRect([...rectsOf(given).values()]);
+  const there = here.length ? hullRect(here) : box;
+  const at = /** @type {[number, number]} */ ([there.x2 + (here.length ? BESIDE : 0) + (box.x2 - box.x1) / 2, (there.y1 + there.y2) / 2]);
+  put(canvas, clip(given, { devices, hosts: [] }), { at });
+  canvas.fit();
+}
+
+/** Have a cluster built by numbers, where the page around can. @param {Canvas} canvas */
+function build(canvas) {
+  if (!canBuild(canvas, true)) throw new EditError("clusters are built by numbers in the designer; here open one of the gallery");
+}
+
+/** Whether the page around builds clusters; with `open` it begins. @param {Canvas} canvas @param {boolean} [open] */
+export const canBuild = (canvas, open = false) =>
+  !canvas.dom.root.dispatchEvent(new CustomEvent("topoloom:build", { bubbles: true, cancelable: true, detail: { open } }));
+
 /** @param {Canvas} canvas */
 function selectAll(canvas) {
   const { topology } = canvas.drawing;
@@ -116,6 +140,10 @@ function zoomToSelection(canvas) {
 
 /** @param {Canvas} canvas */
 function nudge(canvas, { dx = 0, dy = 0 }) {
+  if (canvas.notes.selected !== null) {
+    canvas.notes.nudge(dx, dy);
+    return;
+  }
   /** @type {Record<string, [number, number]>} */
   const to = {};
   for (const name of chosenDevices(canvas)) {
@@ -200,7 +228,14 @@ const COMMANDS = {
   add,
   host: intoHost,
   ungroup: (canvas) => intoHost(canvas, { name: null }),
-  rename: (canvas, { device, host }) => canvas.renaming.open(device ?? host ? { device, host } : undefined),
+  rename: (canvas, { device, host }) => {
+    if (canvas.notes.selected !== null && !(device ?? host)) canvas.notes.type();
+    else canvas.renaming.open(device ?? host ? { device, host } : undefined);
+  },
+  note: (canvas, what) => canvas.notes.add({ ...what, kind: "note" }),
+  frame: (canvas, what) => canvas.notes.add({ ...what, kind: "frame" }),
+  edit_note: (canvas, { number = canvas.notes.selected, values }) => canvas.notes.edit(number, values),
+  select_note: (canvas, { number }) => (number === undefined ? canvas.notes.walk() : canvas.notes.select(number)),
   rename_device: (canvas, { device, name }) => {
     const selected = canvas.selection.devices.includes(device);
     canvas.commit(edit.renameDevice(canvas.drawing, device, name));
@@ -216,6 +251,7 @@ const COMMANDS = {
   edit_links: editLinks,
   move: moveTo,
   layout: layOut,
+  edit_rows: (canvas, how) => canvas.commit(edit.editRows(canvas.drawing, how)),
   edit_limits: (canvas, { limits }) => canvas.commit(edit.editLimits(canvas.drawing, limits)),
   delete: remove,
   nudge,
@@ -230,6 +266,8 @@ const COMMANDS = {
     put(canvas, canvas.clipboard.what, { times: canvas.clipboard.pasted, at });
   },
   duplicate: (canvas) => put(canvas, clip(canvas.drawing, canvas.selection)),
+  insert,
+  build,
   repeat_host: (canvas, { host = canvas.selection.hosts[0], ...how }) => {
     const made = repeatHost(canvas.drawing, host, { ...canvas.model.get("link_preset"), ...how });
     canvas.commit(made.drawing);
@@ -249,6 +287,7 @@ const COMMANDS = {
   color_links: (canvas, how) => canvas.linkClasses.turn(how),
   filter_links: (canvas, which) => canvas.linkClasses.filter(which),
   grid: (canvas, { on = !canvas.snapping.grid }) => canvas.snapping.turn(on),
+  map: (canvas, { on = !canvas.minimap.on }) => canvas.minimap.turn(on),
   find: (canvas, { on }) => canvas.finding.show(on),
   menu: (canvas, { at }) => canvas.menu.open(at),
   fold: (canvas, how) => canvas.folding.turn(how),

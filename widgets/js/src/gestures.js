@@ -1,19 +1,26 @@
 /**
  * The pointer: pulling links from a port or in link mode, dropping from a palette, moving, hover
- * and zoom. Boxes are selected by dragging with Shift, the view moves by dragging the ground.
+ * and zoom. A box that is dragged with Shift takes the devices in it, or the links where there are none or
+ * with Alt; the view moves by dragging the ground.
  *
  * @typedef {import("./canvas.js").Canvas} Canvas
  * @typedef {import("./types.js").Point} Point
  */
 
 import { run } from "./commands.js";
+import { grown, within } from "./geometry.js";
 import { touchDevice } from "./inspect/navigation.js";
 import { KINDS, move } from "./model.js";
 import { partAt } from "./pointing.js";
 
 const DRAG_TYPE = "application/x-topology";
-/** Pixels around a port within which it is grabbed. */
+/**
+ * Pixels around a port within which it is grabbed, and outside the edge of a device within which the port of
+ * that side is; with the link tool devices are hit from farther away.
+ */
 const PORT_REACH = 11;
+const EDGE_REACH = 12;
+const LINK_REACH = 18;
 /** Milliseconds and pixels between the clicks of a double click. */
 const DOUBLE = 350;
 const NEAR = 14;
@@ -27,7 +34,7 @@ export class Gestures {
     const { stage, root } = canvas.dom;
     stage.addEventListener("pointermove", (event) => this.#onMove(event));
     stage.addEventListener("pointerdown", (event) => this.#onDown(event), true);
-    stage.addEventListener("pointerup", () => this.#onUp(), true);
+    stage.addEventListener("pointerup", (event) => this.#onUp(event), true);
     stage.addEventListener("pointerleave", () => this.#leave());
     stage.addEventListener("pointercancel", () => this.#drop(), true);
     for (const type of ["mousedown", "touchstart"]) {
@@ -55,6 +62,18 @@ export class Gestures {
       queueMicrotask(() => {
         moved = false;
         if (canvas.alive) canvas.commit(move(canvas.drawing, canvas.folding.dragged(canvas.stage.positions())));
+      });
+    });
+    let boxed = [];
+    cy.on("boxselect", ({ target }) => {
+      boxed.push(target);
+      if (boxed.length > 1) return;
+      queueMicrotask(() => {
+        const all = cy.collection(boxed);
+        boxed = [];
+        const [nodes, lines] = [all.nodes(), all.edges()];
+        if (this.alt) nodes.unselect();
+        else if (nodes.nonempty()) lines.unselect();
       });
     });
     cy.on("position bounds zoom resize", () => canvas.redrawAll());
@@ -101,12 +120,24 @@ export class Gestures {
   /** Port of a device near a point of the stage, by its place among the ports. */
   #portNear(name, p) {
     const { stage } = this.canvas;
+    const r = /** @type {import("./types.js").Rect} */ (stage.rect(name));
     const far = stage.ports(name).map((port) => {
       const at = stage.toScreen(port);
       return Math.hypot(at.x - p.x, at.y - p.y);
     });
     const least = Math.min(...far);
-    return least < PORT_REACH ? far.indexOf(least) : -1;
+    const outside = !within(r, stage.toModel(p));
+    // A small device has to have a middle by which it is moved.
+    const small = (Math.min(r.x2 - r.x1, r.y2 - r.y1) * stage.cy.zoom()) / 3;
+    const near = outside ? within(grown(r, EDGE_REACH / stage.cy.zoom()), stage.toModel(p)) : least < Math.min(PORT_REACH, small);
+    return near || least < Math.min(PORT_REACH, small) ? far.indexOf(least) : -1;
+  }
+
+  /** The device at a point of the stage, or the nearest within some pixels. */
+  #deviceNear(p, pixels) {
+    const { stage } = this.canvas;
+    const at = stage.toModel(p);
+    return stage.deviceAt(at, 0) ?? stage.deviceAt(at, pixels / stage.cy.zoom());
   }
 
   #onMove(event) {
@@ -115,7 +146,7 @@ export class Gestures {
     canvas.panels.moveTip(p);
     if (canvas.pull && !canvas.pull.keyboard) {
       const to = canvas.stage.toModel(p);
-      const over = canvas.stage.deviceAt(to);
+      const over = this.#deviceNear(p, LINK_REACH);
       Object.assign(canvas.pull, { to, over: over === canvas.pull.from ? null : over });
       canvas.wake();
       return;
@@ -129,7 +160,7 @@ export class Gestures {
     const { canvas } = this;
     const before = canvas.hovered?.device;
     const grabbed = before && canvas.mode !== "sketch" && canvas.stage.rect(before) && this.#portNear(before, p) >= 0;
-    const device = grabbed ? before : canvas.stage.deviceAt(canvas.stage.toModel(p), 5);
+    const device = grabbed ? before : this.#deviceNear(p, canvas.mode === "link" ? LINK_REACH : EDGE_REACH);
     const sketching = canvas.mode === "sketch";
     const port = device && !sketching ? this.#portNear(device, p) : -1;
     if (device !== (before ?? null) || port !== (canvas.hovered?.port ?? -1)) {
@@ -170,8 +201,10 @@ export class Gestures {
     event.preventDefault();
   }
 
-  #onUp() {
+  /** @param {PointerEvent} event */
+  #onUp(event) {
     const { canvas } = this;
+    this.alt = event.altKey;
     const { pull } = canvas;
     if (!pull || pull.keyboard) return;
     this.#drop();

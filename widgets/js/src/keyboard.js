@@ -21,6 +21,8 @@ export const SHEET = [
   ["L", "link: Tab or arrows choose the other end, Enter draws"],
   ["*  J  K", "link the selected: all to the one pointed at or to the only switch, in pairs, each to each"],
   ["2  4  8", "stamp the selection, so that there are two, four or eight of it"],
+  ["D", "build a cluster of hosts, NICs, leaves and spines by numbers"],
+  ["E  X  A", "write a note, frame the selection such as a rack; go through them: F2, Del and Shift+Arrows are theirs then"],
   ["V  Esc", "back to selecting; Esc again selects nothing"],
   ["F2", "rename the device or the host that is selected; so does a double click"],
   ["Del", "delete the selection"],
@@ -31,6 +33,7 @@ export const SHEET = [
   ["Arrows", "step the player; without a schedule move the selection"],
   ["Shift+Arrows", "move the selection"],
   ["Q", "lay the drawing out anew, as it would be drawn at first"],
+  ["Shift  Alt", "drag a box: with Shift it takes the devices in it, with Alt as well the links alone"],
   ["Alt", "while dragging: no snapping to the lines of other devices or to the grid"],
   ["Space  Home  End", "play or pause, go to the start, to the end"],
   [",  .", "the step of the plan before, after"],
@@ -40,6 +43,7 @@ export const SHEET = [
   ["I", "inspector: arrows walk among the sends, Enter looks at one or at what is selected, Esc clears"],
   ["W", "the view follows the chunk that is looked at, or lets it go"],
   ["P", "present on the whole screen: arrows step by step, up and down by phase, B hides the answer, X laser pointer, U all links, Esc leaves"],
+  ["Y", "overview of everything in a corner: press or drag in it to move the view"],
   ["Ctrl+F", "find devices and hosts: Enter selects one and zooms to it, Ctrl+Enter selects all"],
   ["F  Z  0  +  -", "fit, zoom to the selection, to 100 %, in, out"],
   ["Menu  Shift+F10", "menu of what is selected; so do the right button and a long press"],
@@ -50,7 +54,7 @@ const PLAIN = {
   v: ["select"], l: ["link"], b: ["labels"], "#": ["grid"], f: ["fit"], z: ["zoom_selection"], 0: ["zoom"], ContextMenu: ["menu"], h: ["heat"], o: ["fold"], t: ["log"], i: ["inspect"], q: ["layout"], r: ["fold", { level: "pod" }], c: ["color_links"], p: ["present"], w: ["follow"], "?": ["shortcuts"],
   g: ["add", { kind: "gpu" }], s: ["add", { kind: "switch" }], m: ["add", { kind: "memory" }],
   ",": ["step", { by: -1, of: "step" }], ".": ["step", { by: 1, of: "step" }],
-  n: ["add", { kind: "nic" }], F2: ["rename"], 2: ["stamp", { times: 2 }], 4: ["stamp", { times: 4 }], 8: ["stamp", { times: 8 }],
+  n: ["add", { kind: "nic" }], d: ["build"], e: ["note"], x: ["frame"], a: ["select_note"], y: ["map"], F2: ["rename"], 2: ["stamp", { times: 2 }], 4: ["stamp", { times: 4 }], 8: ["stamp", { times: 8 }],
   "*": ["link_by", { how: "star" }], j: ["link_by", { how: "pairs" }], k: ["link_by", { how: "mesh" }], Delete: ["delete"], Backspace: ["delete"],
 };
 
@@ -192,6 +196,7 @@ export class Keyboard {
     if (canvas.panels.closeAll()) return;
     if (canvas.pull || canvas.mode === "link") canvas.setMode("select");
     else if (canvas.inspector.clear()) canvas.say("Nothing is looked at");
+    else if (canvas.notes.selected !== null) canvas.notes.select(null);
     else canvas.select({});
   }
 

@@ -7,7 +7,7 @@
  * @typedef {import("./menu_items.js").Item} Item
  */
 
-import { run } from "./commands.js";
+import { canBuild, run } from "./commands.js";
 import { h } from "./dom.js";
 import { centre, hullRect } from "./geometry.js";
 import { itemsFor } from "./menu_items.js";
@@ -159,8 +159,9 @@ export class Menu {
       device: canvas.stage.deviceAt(p),
       ground: ![...selection.devices, ...selection.hosts, ...selection.links].length,
       folded: shown.groups.map((group) => group.host).filter((name) => name !== null),
-      shown: { labels: canvas.linkLabels.on, grid: canvas.snapping.grid, ...(canvas.playback ? { following: canvas.following.on } : {}) },
+      shown: { labels: canvas.linkLabels.on, grid: canvas.snapping.grid, map: canvas.minimap.on, ...(canvas.playback ? { following: canvas.following.on } : {}) },
       copied: canvas.clipboard.what !== null,
+      builds: canBuild(canvas),
       viewing: canvas.locked || canvas.mode === "sketch",
       history: { past: history.past.length > 0, future: history.future.length > 0 },
       preset: canvas.model.get("link_preset") ?? { bandwidth: 50, alpha: 0, medium: "" },

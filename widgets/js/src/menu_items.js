@@ -17,9 +17,10 @@
  * @property {string | null} device the one pointed at
  * @property {boolean} ground whether that is the empty ground
  * @property {string[]} folded hosts that are folded
- * @property {{labels: boolean, grid: boolean, following?: boolean}} shown what is drawn beside the drawing; whether
+ * @property {{labels: boolean, grid: boolean, map: boolean, following?: boolean}} shown what is drawn beside the drawing; whether
  *   the view follows a chunk, where there are any
  * @property {boolean} copied whether there is something to paste
+ * @property {boolean} builds whether the page around builds clusters by numbers
  * @property {boolean} viewing whether the drawing is only looked at
  * @property {{past: boolean, future: boolean}} history whether there are steps
  * @property {import("./types.js").LinkPreset} preset of the next link
@@ -31,7 +32,7 @@ import { podsOf } from "./pods.js";
 import { digits } from "./units.js";
 
 /** Commands that change nothing but the view, or only move devices. */
-const VIEWING = new Set(["align", "color_links", "copy", "find", "fit", "fold", "follow", "grid", "labels", "layout", "select_all", "shortcuts", "zoom_selection"]);
+const VIEWING = new Set(["align", "color_links", "copy", "find", "fit", "fold", "follow", "grid", "labels", "layout", "map", "select_all", "shortcuts", "zoom_selection"]);
 const KEYS = { gpu: "G", switch: "S", memory: "M", nic: "N" };
 /** Link types of the drawing that a menu offers. */
 const MOST_TYPES = 8;
@@ -52,12 +53,15 @@ const onlyViews = ({ command, items }) =>
   items ? items.every((each) => each === null || onlyViews(each)) : VIEWING.has(/** @type {string} */ (command));
 
 /** @param {Situation} situation @returns {Item[][]} */
-function ofGround({ drawing, place, copied, history, shown }) {
+function ofGround({ drawing, place, copied, builds, history, shown }) {
   const some = drawing.topology.devices.length > 0;
   const hosts = drawing.topology.devices.some((d) => d.host !== null);
   return [
     adding(place, (label) => `Add a ${label} here`),
     [
+      { label: "Add a note here", keys: "E", command: "note", args: { at: place.position } },
+      { label: "Add a frame here", keys: "X", command: "frame", args: { at: place.position } },
+      ...only(builds, { label: "Hosts, leaves, spines …", keys: "D", command: "build" }),
       ...only(copied, { label: "Paste here", keys: "Ctrl+V", command: "paste", args: { at: place.position } }),
       ...only(some, { label: "Select all", keys: "Ctrl+A", command: "select_all" }),
     ],
@@ -72,6 +76,7 @@ function ofGround({ drawing, place, copied, history, shown }) {
       ...only(podsOf(drawing.topology).length > 0, { label: "Fold or open racks and pods", keys: "R", command: "fold", args: { level: "pod" } }),
       ...only(some, { label: "Bandwidths on the links", keys: "B", command: "labels", checked: shown.labels }),
       ...only(some, { label: "Colours of links", keys: "C", command: "color_links" }),
+      ...only(some, { label: "Overview", keys: "Y", command: "map", checked: shown.map }),
       { label: "Snap to a grid", keys: "#", command: "grid", checked: shown.grid },
       ...only(shown.following !== undefined, { label: "Follow a chunk", keys: "W", command: "follow", checked: shown.following }),
       { label: "Keyboard", keys: "?", command: "shortcuts", args: { on: true } },
@@ -98,6 +103,7 @@ function ofSelection(situation) {
       ...only(inHost, { label: "Repeat", items: repeating(selection.hosts[0]) }),
       ...only(nodes && !inHost, { label: "Stamp", items: STAMPS }),
     ],
+    only(nodes, { label: "Frame around it", keys: "X", command: "frame" }),
     [{ label: "Zoom to selection", keys: "Z", command: "zoom_selection" }],
     [{ label: "Delete", keys: "Del", command: "delete" }],
   ];

@@ -47,7 +47,11 @@ export const wholeTopology = (topology) => ({
 
 /** @param {any} drawing @returns {Drawing} */
 export const wholeDrawing = (drawing) =>
-  asStepOf(drawing?.document, { topology: wholeTopology(drawing?.topology), positions: drawing?.positions ?? {} });
+  asStepOf(drawing?.document, {
+    topology: wholeTopology(drawing?.topology),
+    positions: drawing?.positions ?? {},
+    ...(drawing?.annotations?.length ? { annotations: drawing.annotations } : {}),
+  });
 
 /**
  * The drawing as a step of a document, which an edit leaves alone and undo may leave.
@@ -112,6 +116,7 @@ export function addDevice(drawing, { kind, position, name, host = null }) {
   if (name !== undefined) checkName(taken, name);
   const device = wholeDevice({ kind, name: name ?? freeName(taken, kind), host });
   return {
+    ...drawing,
     topology: { ...drawing.topology, devices: [...drawing.topology.devices, device] },
     positions: { ...drawing.positions, [device.name]: rounded(position) },
   };
@@ -196,6 +201,7 @@ export function remove(drawing, { devices = [], links = [], hosts = [] }) {
   const left = topology.devices.filter((d) => !gone.has(d.name));
   if (left.length === topology.devices.length && remaining.length === topology.links.length) return drawing;
   return {
+    ...drawing,
     topology: { ...topology, devices: left, links: remaining, limits: limitsOn(topology.limits, remaining) },
     positions: Object.fromEntries(Object.entries(positions).filter(([name]) => !gone.has(name))),
   };
@@ -219,27 +225,54 @@ function limitsOn(limits, links) {
 
 /** @param {Drawing} drawing @param {string} device @param {string} name @returns {Drawing} */
 export function renameDevice(drawing, device, name) {
-  const { topology, positions } = drawing;
-  const taken = deviceNames(topology);
+  const taken = deviceNames(drawing.topology);
   if (!taken.has(device)) throw new EditError(`cannot rename ${device}: no device is called so`);
-  if (device === name) return drawing;
-  checkName(taken, name);
-  const to = (end) => (end === device ? name : end);
+  if (device !== name) checkName(taken, name);
+  return renameDevices(drawing, { [device]: name });
+}
+
+/**
+ * Rename devices all at once, so that two may take each other's name.
+ * @param {Drawing} drawing @param {Record<string, string>} names old to new @returns {Drawing}
+ */
+export function renameDevices(drawing, names) {
+  const { topology, positions } = drawing;
+  const fresh = new Map(Object.entries(names).filter(([old, name]) => old !== name));
+  if (!fresh.size) return drawing;
+  const to = (name) => fresh.get(name) ?? name;
+  const taken = new Set();
+  for (const { name } of topology.devices) {
+    checkName(taken, to(name));
+    taken.add(to(name));
+  }
   return {
+    ...drawing,
     topology: {
       ...topology,
-      devices: mapped(topology.devices, (d) => (d.name === device ? { ...d, name } : d)),
+      devices: mapped(topology.devices, (d) => (fresh.has(d.name) ? { ...d, name: to(d.name) } : d)),
       links: mapped(topology.links, (l) =>
-        l.src === device || l.dst === device ? { ...l, src: to(l.src), dst: to(l.dst) } : l,
+        fresh.has(l.src) || fresh.has(l.dst) ? { ...l, src: to(l.src), dst: to(l.dst) } : l,
       ),
       limits: mapped(topology.limits, (limit) =>
-        limit.links.some((ends) => ends.includes(device))
+        limit.links.some((ends) => ends.some((end) => fresh.has(end)))
           ? { ...limit, links: limit.links.map(([src, dst]) => [to(src), to(dst)]) }
           : limit,
       ),
     },
     positions: Object.fromEntries(Object.entries(positions).map(([key, at]) => [to(key), at])),
   };
+}
+
+/**
+ * Give rows of a table their values as one edit.
+ * @param {Drawing} drawing
+ * @param {{of: "device" | "link", groups: {rows: any[], values: object}[], names?: Record<string, string>}} how
+ *   groups: rows that get the same values; names: of devices, old to new
+ */
+export function editRows(drawing, { of, groups, names = {} }) {
+  const edit = (before, { rows, values }) =>
+    of === "device" ? editDevices(before, rows, values) : editLinks(before, rows, values, { both: false });
+  return renameDevices(groups.reduce(edit, drawing), names);
 }
 
 /** @param {Drawing} drawing @param {string} name @returns {Drawing} */

@@ -70,6 +70,7 @@ export class Overlay {
       canvas.cutView.place();
       this.#clear(this.layers.regions, (ctx) => {
         canvas.snapping.drawGrid(ctx);
+        canvas.notes.drawFrames(ctx);
         canvas.cutView.drawGround(ctx);
       });
       this.#clear(this.layers.borders, (ctx) => {
@@ -79,9 +80,11 @@ export class Overlay {
         canvas.cutView.drawBorders(ctx);
         canvas.inspector.path.draw(ctx);
         canvas.linkLabels.draw(ctx);
+        canvas.notes.drawNotes(ctx);
         canvas.finding.draw(ctx);
         canvas.snapping.drawGuides(ctx);
       });
+      canvas.minimap.draw();
     }
     const shown = this.cellsNext;
     if (this.moved || this.#cellsChanged(now)) {
@@ -157,12 +160,12 @@ function drawGesture(ctx, canvas) {
   if (pull) {
     const from = stage.rect(pull.from);
     const over = pull.over && stage.rect(pull.over);
-    const to = over ? centre(over) : pull.to;
     if (!from) return;
+    const to = over ? nearestPort(stage.ports(pull.over), centre(from)) : pull.to;
     ring(ctx, from, colors);
     if (over) ring(ctx, over, colors);
     if (!to) return;
-    const a = centre(from);
+    const a = nearestPort(stage.ports(pull.from), to);
     ctx.beginPath();
     ctx.moveTo(a.x, a.y);
     ctx.lineTo(to.x, to.y);
@@ -181,7 +184,7 @@ function drawGesture(ctx, canvas) {
   }
   stage.ports(hovered.device).forEach((port, i) => {
     ctx.beginPath();
-    ctx.arc(port.x, port.y, i === hovered.port ? 6.5 : 4.2, 0, 2 * Math.PI);
+    ctx.arc(port.x, port.y, i === hovered.port ? 7.5 : 4.2, 0, 2 * Math.PI);
     ctx.fillStyle = colors.accent;
     ctx.fill();
     ctx.strokeStyle = colors.bg;
@@ -189,6 +192,10 @@ function drawGesture(ctx, canvas) {
     ctx.stroke();
   });
 }
+
+/** @param {import("./types.js").Point[]} ports @param {import("./types.js").Point} p */
+const nearestPort = (ports, p) =>
+  ports.reduce((best, port) => (Math.hypot(port.x - p.x, port.y - p.y) < Math.hypot(best.x - p.x, best.y - p.y) ? port : best));
 
 function ring(ctx, rect, colors) {
   const r = grown(rect, 4);

@@ -26,9 +26,12 @@
  * @property {number} bandwidth GB/s
  *
  * @typedef {{name: string, devices: Device[], links: Link[], limits: Limit[]}} Topology
+ * @typedef {{kind: "note" | "frame", text: string, x: number, y: number, width: number, height: number}} Annotation
+ *   what is written beside the cluster: its middle, and the size of a frame
  * @typedef {object} Drawing
  * @property {Topology} topology
  * @property {Record<string, [number, number]>} positions
+ * @property {Annotation[]} [annotations]
  * @property {string} [document] which of the documents of the host it is a step of
  *
  * @typedef {object} Line what is drawn between two devices: one link or a pair of opposite ones

@@ -261,3 +261,14 @@ test("alignment moves edges, middles and gaps, and hosts as one", () => {
   assert.equal(positions.gpu2[1], positions.gpu0[1]);
   assert.throws(() => align(host(), { devices: ["gpu0"], hosts: [] }, "left"), edit.EditError);
 });
+
+test("rows of a table get their values and names as one edit", () => {
+  const groups = [{ rows: [["gpu0", "gpu1"]], values: { bandwidth: 9 } }];
+  const links = edit.editRows(limited, { of: "link", groups });
+  assert.deepEqual(links.topology.links.map((l) => l.bandwidth), [9, 25]);
+  const swapped = edit.editRows(limited, { of: "device", groups: [], names: { gpu0: "gpu1", gpu1: "gpu0" } });
+  assert.deepEqual(swapped.topology.devices.map((d) => d.name), ["gpu1", "gpu0"]);
+  assert.deepEqual(swapped.topology.limits[0].links, [["gpu1", "gpu0"]]);
+  assert.deepEqual(swapped.positions, { gpu1: [0, 0], gpu0: [200, 0] });
+  assert.throws(() => edit.renameDevices(limited, { gpu0: "gpu1" }), /called gpu1 already/);
+});
