@@ -123,7 +123,7 @@ def _main(drawing: dict[str, Any], extra: Sequence[ui.Extra]) -> dmc.AppShellMai
                     link_preset=ui.link_type(ui.DEFAULT_LINK).preset(),
                     theme="auto",
                     height="100%",
-                    wish={},
+                    request={},
                 ),
                 id="canvas-pane",
             ),

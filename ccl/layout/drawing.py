@@ -344,7 +344,7 @@ def _rails(graph: Graph, hosts: Mapping[str, str | None]) -> Places | None:
     if rails is None or (linked and (any(inner) or len(gpus[0]) > _OVAL)):
         return None
     rows, flat = rails
-    if flat and not linked:
+    if flat and (not linked or len(loose) > 1):
         return None
     order = (
         [rows[name] for name in graph.within(gpus[0]).walk()] if linked else [*range(len(gpus[0]))]
@@ -407,7 +407,7 @@ def _table(
             aside, row = spots[rows[name]] if name in rows else (0.0, -1.0)
             places[name] = (x + aside, high * row)
     upper = [name for name in loose if name not in rows]
-    if not any(name in rows for name in loose):
+    if len(upper) == len(loose):  # all have the same switch
         return {**places, upper[0]: (0.0, high * (len(spots) - 1) / 2)}
     places |= {name: (0.0, high * spots[rows[name]][1]) for name in loose if name in rows}
     if upper:

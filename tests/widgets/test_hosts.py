@@ -66,7 +66,7 @@ def test_the_widget_and_the_dash_component_have_the_same_properties(jupyter, bun
 
 def test_a_notebook_lays_a_drawing_out_anew(jupyter):
     widget = jupyter.TopologyWidget(PAIR, {"a": (0, 0), "b": (0, 900)})
-    widget.wish = {"name": "layout", "n": 1}
+    widget.request = {"name": "layout", "n": 1}
 
     assert widget.command == {"name": "move", "args": {"to": layout(PAIR)}, "n": 1}
 

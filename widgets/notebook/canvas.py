@@ -65,7 +65,7 @@ class TopologyWidget(Still, anywidget.AnyWidget):
     link_preset = traitlets.Dict({"bandwidth": 50.0, "alpha": 0.7, "medium": ""}).tag(sync=True)
     command = traitlets.Dict({}).tag(sync=True)
     message = traitlets.Dict({}).tag(sync=True)
-    wish = traitlets.Dict({}).tag(sync=True)
+    request = traitlets.Dict({}).tag(sync=True)
     trouble = traitlets.Dict({}).tag(sync=True)
 
     def __init__(
@@ -155,7 +155,7 @@ class TopologyWidget(Still, anywidget.AnyWidget):
         self._commands += 1
         self.command = {"name": command, "args": arguments, "n": self._commands}
 
-    @traitlets.observe("wish")
+    @traitlets.observe("request")
     def _grant(self, change: dict[str, Any]) -> None:
         if change["new"].get("name") == "layout":
             self.do("move", to=layout(self.topology))

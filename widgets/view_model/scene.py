@@ -468,7 +468,7 @@ PROPS = {
     "link_preset": "{bandwidth, alpha, medium} of a link that is drawn: GB/s and µs",
     "command": "{name, args, n}: what to do, with a number that differs from the last one's",
     "message": "{text, n}: the last thing that was refused and why; set by the canvas",
-    "wish": (
+    "request": (
         "{name, n}: what the canvas asks of its host, such as a layout, which comes as the command "
         "move; None where nobody answers; set by the canvas"
     ),

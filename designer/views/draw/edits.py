@@ -387,10 +387,10 @@ def register(app: Dash) -> None:
             return no_update
         return request.numbered(command("edit_links", values=ui.link_type(key).preset()))
 
-    @app.callback(request.output(), Input(ids.CANVAS, "wish"), State(ids.CANVAS, "drawing"))
-    def on_wish(wish: Any, drawing: Any) -> Any:
+    @app.callback(request.output(), Input(ids.CANVAS, "request"), State(ids.CANVAS, "drawing"))
+    def on_request(asked: Any, drawing: Any) -> Any:
         """Lay the drawing out anew when the canvas asks for it."""
-        if (wish or {}).get("name") != "layout":
+        if (asked or {}).get("name") != "layout":
             return no_update
         places = layout(topology_from_json(drawing["topology"]))
         return request.numbered(command("move", to=places))

@@ -155,9 +155,9 @@ function nudge(canvas, { dx = 0, dy = 0 }) {
 
 /** Ask the host for the positions of a drawing that nobody has arranged; it answers with a move. @param {Canvas} canvas */
 function layOut(canvas) {
-  const wish = canvas.model.get("wish");
-  if (!wish) throw new EditError("this page cannot lay out a drawing; the designer and a notebook can");
-  canvas.tell({ wish: { name: "layout", n: (wish.n ?? 0) + 1 } });
+  const last = canvas.model.get("request");
+  if (!last) throw new EditError("this page cannot lay out a drawing; the designer and a notebook can");
+  canvas.tell({ request: { name: "layout", n: (last.n ?? 0) + 1 } });
   canvas.say("Laid out anew; Ctrl+Z brings the old places back");
 }
 
