@@ -190,7 +190,8 @@
     waiting = null;
     const history = canvas()?.history;
     write(key(home), { drawing, steps: steps ?? (history ? stepsOf(history) : null), at: Date.now() });
-    if (touched.has(present)) claimed.then(() => keepDocument(nameOf(drawing, home), drawing));
+    const id = present; // of a page whose address has become another link, home says the next one
+    if (touched.has(id)) claimed.then(() => keepDocument(resolved(id), drawing));
   };
   window.addEventListener("pagehide", flush);
 
@@ -213,12 +214,10 @@
   let claimed = Promise.resolve(); // its lock is held
   let awaited = null; // its plan, which is shown once that of the document before is gone
 
+  const resolved = (id) => (copies[id] ? resolved(copies[id]) : id);
+
   /** The document that a drawing is a step of. */
-  const nameOf = (drawing, home) => {
-    let id = drawing.document ?? key(home).slice(STORE.length);
-    while (copies[id]) id = copies[id];
-    return id;
-  };
+  const nameOf = (drawing, home) => resolved(drawing.document ?? key(home).slice(STORE.length));
 
   let warned = false;
 

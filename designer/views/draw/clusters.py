@@ -158,7 +158,10 @@ def _field(parameter: Parameter) -> Any:
     if parameter.kind == "shape":
         return dmc.TextInput(value="x".join(str(each) for each in parameter.default), **props)
     kind = "count" if parameter.kind == "int" else "number"
-    return QuantityField(value=parameter.default, kind=kind, what=label, least=0, **props)
+    # The value follows while it is typed, so that nothing moves under a press of Open.
+    return QuantityField(
+        value=parameter.default, kind=kind, what=label, least=0, debounce=300, **props
+    )
 
 
 def _figures(found: Entry) -> Any:
