@@ -6,7 +6,10 @@
 
   const STORE = "topoloom.panels";
   const SIDES = { "[": "left", "]": "right" };
-  const SHEET = [["[  ]", "hide or show the columns at the left and right"]];
+  const SHEET = [
+    ["[  ]", "hide or show the columns at the left and right"],
+    ["Ctrl+D  Ctrl+C  Ctrl+V", "in the table: fill down, copy the selected rows, paste cells of a spreadsheet"],
+  ];
   const narrow = window.matchMedia("(max-width: 59.99em)"); // as in shell.css
   const page = document.documentElement;
 
