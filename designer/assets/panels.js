@@ -9,6 +9,7 @@
   const SHEET = [
     ["[  ]", "hide or show the columns at the left and right"],
     ["Ctrl+O  Ctrl+S", "all drawings and their versions; keep a version of this one"],
+    ["Ctrl+D  Ctrl+C  Ctrl+V", "in the table: fill down, copy the selected rows, paste cells of a spreadsheet"],
   ];
   const narrow = window.matchMedia("(max-width: 59.99em)"); // as in shell.css
   const page = document.documentElement;

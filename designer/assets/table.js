@@ -59,15 +59,22 @@
     anchor = { of, key };
   }
 
+  /** The table that is copied: the only one with chosen rows, else that of the focus, else the first. */
+  function copied() {
+    const some = Object.keys(chosen).filter((what) => chosen[what].length);
+    if (some.length === 1) return some[0];
+    return cell && rows(cell.table).length ? cell.table : document.querySelector("#table tr[data-of]")?.dataset.of;
+  }
+
   function act(name, text = "") {
     if (name === "clear") return set("table-rows", { data: { device: [], link: [] } });
     if (name === "undo" || name === "redo") {
       return set("canvas", { command: { name, args: {}, n: Date.now() * 1000 } });
     }
-    const table = cell?.table ?? (chosen.link.length ? "link" : "device");
+    const table = name === "copy" ? copied() : cell?.table;
     acts += 1;
     const data = { act: name, table, row: cell?.row ?? "", key: cell?.key ?? "", text, n: acts };
-    if (name === "copy" || cell) set("table-act", { data });
+    if (table) set("table-act", { data });
   }
 
   document.addEventListener("focusin", ({ target }) => {

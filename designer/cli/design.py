@@ -115,13 +115,9 @@ def design(  # noqa: PLR0913  one for each flag
     store = None if catalog is None else opened_catalog(catalog)
     no_queue(queue)
     from designer.app import Offer, serve  # noqa: PLC0415  it loads Dash
-    from designer.views.draw.files import drawing_of  # noqa: PLC0415
+    from designer.views.draw.files import drawing_in  # noqa: PLC0415
 
-    drawing = (
-        None
-        if opened is None
-        else drawing_of(opened.topology, opened.positions, opened.annotations)
-    )
+    drawing = None if opened is None else drawing_in(opened)
     if host not in (*LOOPBACK, "::1"):
         cli.remark("Topoloom listens for other machines too: whoever reaches it may use it")
     serve(

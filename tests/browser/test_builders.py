@@ -57,6 +57,7 @@ def test_the_wizard_checks_ports_and_adds_or_opens_as_one_step(designer):
 def test_the_table_edits_rows_at_once_pastes_fills_and_copies(designer):
     """All of it on the links of one medium; each is one step."""
     page = designer.page
+    page.set_default_timeout(SLOW)
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.get_by_text("Table", exact=True).click()
     page.locator("#table-kind").click(timeout=SLOW)
@@ -157,7 +158,7 @@ def test_notes_frames_and_the_overview(drawn):
     page.keyboard.type("Rack 1")
     page.keyboard.press("Enter")
     frame = notes(drawn)[1]
-    assert (frame["kind"], frame["text"], frame["x"], frame["y"]) == ("frame", "Rack 1", 0, 80)
+    assert (frame["kind"], frame["text"], frame["x"], frame["y"]) == ("frame", "Rack 1", 0, 73)
 
     edge = drawn._screen("return [x[0], x[1]];", [frame["x"] - frame["width"] / 2, 80])
     drawn.drag(edge, (edge[0] - 30, edge[1] + 20))

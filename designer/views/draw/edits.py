@@ -337,7 +337,7 @@ def _gallery() -> Any:
             "Hosts, leaves, spines …",
             ids.WIZARD_BUTTON,
             "host",
-            attributes={"root": {"title": "Build a cluster by numbers, with ports checked (W)"}},
+            attributes={"root": {"title": "Build a cluster by numbers, with ports checked (D)"}},
             size="xs",
             variant="default",
             fullWidth=True,

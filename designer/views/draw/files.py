@@ -61,6 +61,11 @@ def drawing_of(
     return {**drawn, "annotations": to_builtins(list(notes))} if notes else drawn
 
 
+def drawing_in(found: Document) -> dict[str, Any]:
+    """Return the drawing that a document holds."""
+    return drawing_of(found.topology, found.positions, found.annotations)
+
+
 def notes_of(drawn: Json) -> tuple[Annotation, ...]:
     """Return the notes and frames of a drawing.
 
@@ -89,7 +94,7 @@ def open_file(name: str, content: bytes) -> Opened:
         If it is not a document of this kind; the message begins with the file's name.
     """
     found = parse_document(content, name=name)
-    drawn = drawing_of(found.topology, found.positions, found.annotations)
+    drawn = drawing_in(found)
     if found.problem is None:
         return Opened(drawn)
     result = found.result

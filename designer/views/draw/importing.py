@@ -18,7 +18,7 @@ from ccl.topology import Topology
 from designer.server.guard import MOST_UPLOAD
 from designer.session import topology_of
 from designer.shell import ids
-from designer.views.draw.files import Opened, drawing_of, notes_of, settings_of
+from designer.views.draw.files import Opened, drawing_in, drawing_of, notes_of, settings_of
 from designer.views.solve import sketch
 from designer.views.solve.results import IMPORTED
 from formulations import available, quick_bounds
@@ -175,7 +175,7 @@ def opened(found: Found, now: Topology | None) -> Opened:
     """
     content = found.imported.document
     same = content.kind != "topology" and content.topology == now
-    drawn = None if same else drawing_of(content.topology, content.positions, content.annotations)
+    drawn = None if same else drawing_in(content)
     if content.problem is None:
         return Opened(drawn)
     result = content.result

@@ -19,7 +19,7 @@ from designer.shell import ids, ui
 from designer.shell import request as commands
 from designer.shell.request import callback
 from designer.views.draw import exporting, files, import_card
-from designer.views.draw.files import Opened, drawing_of, settings_of
+from designer.views.draw.files import Opened, drawing_in, settings_of
 from designer.views.solve import sketch
 from designer.views.solve.forms import option_form
 from formulations import formulation
@@ -85,7 +85,7 @@ def linked(text: str) -> Linked:
         settings = settings_of(found.problem)
         if found.problem.windows:
             left_out.append("times in which links have less bandwidth, which Python asks for")
-    opened = Opened(drawing_of(found.topology, found.positions, found.annotations), settings)
+    opened = Opened(drawing_in(found), settings)
     if share.solving is None:
         return Linked(opened=opened, left_out=tuple(left_out))
     try:

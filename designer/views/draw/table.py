@@ -67,15 +67,15 @@ TITLES: dict[What, str] = {"device": "Devices", "link": "Directed links"}
 
 
 def tables(
-    topology: Json, devices: Sorting, links: Sorting, shown: Filter | None = None
+    topology: Json, devices: Sorting, links: Sorting, only: Filter | None = None
 ) -> list[Any]:
     """Return both tables, or the one that the filter is about."""
-    shown = shown or Filter()
+    chosen = only or Filter()
     sortings: dict[What, Sorting] = {"device": devices, "link": links}
     return [
-        _table(what, shown.rows(what, topology), len(topology[f"{what}s"]), sorting=sorting)
+        _table(what, chosen.rows(what, topology), len(topology[f"{what}s"]), sorting=sorting)
         for what, sorting in sortings.items()
-        if shown.shows(what)
+        if chosen.shows(what)
     ]
 
 

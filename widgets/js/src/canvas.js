@@ -272,6 +272,7 @@ export class Canvas {
       this.selectionPending = false;
       if (!this.alive) return;
       const now = this.selection;
+      if (now.devices.length || now.hosts.length || now.links.length) this.notes.select(null);
       if (!same(now, this.model.get("selection"))) this.tell({ selection: now });
     });
     this.wake();

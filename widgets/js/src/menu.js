@@ -162,6 +162,7 @@ export class Menu {
       shown: { labels: canvas.linkLabels.on, grid: canvas.snapping.grid, map: canvas.minimap.on, ...(canvas.playback ? { following: canvas.following.on } : {}) },
       copied: canvas.clipboard.what !== null,
       builds: canBuild(canvas),
+      note: canvas.notes.selected !== null,
       viewing: canvas.locked || canvas.mode === "sketch",
       history: { past: history.past.length > 0, future: history.future.length > 0 },
       preset: canvas.model.get("link_preset") ?? { bandwidth: 50, alpha: 0, medium: "" },

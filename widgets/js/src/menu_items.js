@@ -21,6 +21,7 @@
  *   the view follows a chunk, where there are any
  * @property {boolean} copied whether there is something to paste
  * @property {boolean} builds whether the page around builds clusters by numbers
+ * @property {boolean} note whether a note or frame is selected
  * @property {boolean} viewing whether the drawing is only looked at
  * @property {{past: boolean, future: boolean}} history whether there are steps
  * @property {import("./types.js").LinkPreset} preset of the next link
@@ -53,10 +54,11 @@ const onlyViews = ({ command, items }) =>
   items ? items.every((each) => each === null || onlyViews(each)) : VIEWING.has(/** @type {string} */ (command));
 
 /** @param {Situation} situation @returns {Item[][]} */
-function ofGround({ drawing, place, copied, builds, history, shown }) {
+function ofGround({ drawing, place, copied, builds, note, history, shown }) {
   const some = drawing.topology.devices.length > 0;
   const hosts = drawing.topology.devices.some((d) => d.host !== null);
   return [
+    only(note, { label: "Change the text", keys: "F2", command: "rename" }, { label: "Delete", keys: "Del", command: "delete" }),
     adding(place, (label) => `Add a ${label} here`),
     [
       { label: "Add a note here", keys: "E", command: "note", args: { at: place.position } },

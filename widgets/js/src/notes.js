@@ -26,7 +26,7 @@ const CORNER = 12;
 /** The least side of a frame, its size where nothing is selected, and its room around what is. */
 const LEAST = 40;
 const USUAL = { width: 320, height: 220 };
-const AROUND = 40;
+const AROUND = { side: 12, top: 26 };
 /** Pixels and milliseconds as of other clicks. */
 const STILL = 4;
 const DOUBLE = 350;
@@ -130,7 +130,8 @@ export class Notes {
     const { canvas } = this;
     const view = canvas.stage.cy.extent();
     const chosen = what.kind === "frame" && !at ? hullRect(canvas.stage.rectsOf(canvas.selection)) : null;
-    const r = chosen && grown(chosen, AROUND);
+    const { side, top } = AROUND;
+    const r = chosen && { ...grown(chosen, side), y1: chosen.y1 - top };
     const [x, y] = r ? [(r.x1 + r.x2) / 2, (r.y1 + r.y2) / 2] : at ?? [(view.x1 + view.x2) / 2, (view.y1 + view.y2) / 2];
     const size = what.kind === "note" ? {} : r ? { width: r.x2 - r.x1, height: r.y2 - r.y1 } : USUAL;
     canvas.commit(addNote(canvas.drawing, { x, y, ...size, ...what }));
