@@ -2,8 +2,8 @@
 
     python tools/screenshots.py [folder [light dark ...]]
 
-1440 x 900: light, dark, empty, solved, solving, error, compared, in step, imported, large clusters,
-presented to a class; and how it looks on small screens.
+1440 x 900: light, dark, empty, solved, solving, error, compared, in step, four in step, imported,
+large clusters, presented to a class; and how it looks on small screens.
 """
 
 from __future__ import annotations
@@ -141,7 +141,21 @@ def compared(page: Page) -> None:
 def in_step(page: Page) -> None:
     """Stop two of the compared schedules on their way."""
     compared(page)
-    page.get_by_role("button", name="Side by side").click()
+    _watch(page, "Side by side")
+
+
+def four_in_step(page: Page) -> None:
+    """Stop four of them: the first two of the smallest size and of the largest."""
+    compared(page)
+    ticks = page.get_by_role("checkbox", name="Watch ")
+    last = ticks.count() - 1
+    for place in (0, 1, last - 1, last):
+        ticks.nth(place).check()
+    _watch(page, "Watch 4 in step")
+
+
+def _watch(page: Page, button: str) -> None:
+    page.get_by_role("button", name=button).click()
     pair = "document.querySelector('.tlp').__pair"
     page.wait_for_function(f"() => {pair}?.sides.every((side) => side.playback)")
     page.evaluate(
@@ -218,6 +232,7 @@ PICTURES = (
     Picture("error", "light", error),
     Picture("compared", "light", compared),
     Picture("in-step", "dark", in_step),
+    Picture("four-in-step", "dark", four_in_step),
     Picture("imported", "light", imported),
     Picture("rails", "light", large("DGX A100", "128 GPUs", Hosts=16)),
     Picture("large-rails", "dark", large("DGX A100", "128 GPUs", Hosts=16)),

@@ -17,8 +17,19 @@ from ccl.bound import Bound
 from ccl.errors import LimitReached, ScheduleError, SolveError
 from ccl.plans import Schedule
 from ccl.problem import Problem
-from ccl.result import ClosedForm, ModelSize, Plan, Result, Status, Stop, conclude, true_bounds
+from ccl.result import (
+    SAME,
+    ClosedForm,
+    ModelSize,
+    Plan,
+    Result,
+    Status,
+    Stop,
+    conclude,
+    true_bounds,
+)
 from ccl.simulate import simulate
+from formulations.core.detours import moves_less, straighten
 from formulations.core.front import Front
 from formulations.core.preparing import clock
 
@@ -258,10 +269,43 @@ class Run:
     def _kept(self, result: Result, message: str) -> bool:
         """Keep and report a result if it is the best; return whether the best is good enough."""
         self.front.add(result)
-        if self.best is None or self._cost(result) < self._cost(self.best) * (1 - 1e-9):
+        if self.best is None or self._better(result, self.best):
             self.best = result
             self.report(message, result)
         return self.enough
+
+    def _better(self, result: Result, best: Result) -> bool:
+        """Return whether a result costs less, or as much and moves less data over fewer links."""
+        cost, least = self._cost(result), self._cost(best)
+        if cost < least * (1 - SAME):
+            return True
+        alike = len(result.problem.collective.chunks) == len(best.problem.collective.chunks)
+        return alike and cost <= least * (1 + SAME) and moves_less(result, best)
+
+    def _straight(self, best: Result) -> Result:
+        """Return the best result without needless detours, where it is this run's to be answered.
+
+        What is built by a formula stays what the formula is about.
+        """
+        if self.method or self.merit is not None or best.closed_form is not None:
+            return best
+
+        def judge(plan: Schedule) -> Result | None:
+            try:
+                found = conclude(
+                    best.problem,
+                    plan,
+                    bounds=best.bounds,
+                    stop=best.stop,
+                    formulation=best.formulation,
+                    options=best.options,
+                    solve_time=best.solve_time,
+                )
+            except ScheduleError:
+                return None
+            return replace(best, plan=plan, timeline=found.timeline, bounds=found.bounds)
+
+        return straighten(best, judge)
 
     def drop(self, error: ScheduleError) -> None:
         """Log what a plan of our own did wrong, and how to make it again."""
@@ -343,7 +387,7 @@ class Run:
             raise LimitReached(
                 f"{self.formulation} found no schedule within {self.seconds:.0f} s; allow more"
             )
-        best = self.best
+        best = self.best = self._straight(self.best)
         if stop is Stop.TIME_LIMIT and self.time_limit is None:
             stop = Stop.EFFORT  # a limit of the formulation's own
         if stop is Stop.TIME_LIMIT and self.gap is not None and self._gap(best) <= self.gap:

@@ -104,8 +104,10 @@ class SchedulePlayers(anywidget.AnyWidget):
         return keys
 
     def _bring_films(self, _change: Any = None) -> None:
-        bring = films if isinstance(self._source, Compared) else result_films
-        self.films = bring(self._source, self.chosen)  # type: ignore[operator]  # of one kind
+        if isinstance(self._source, Compared):
+            self.films = films(self._source, self.chosen)
+        else:
+            self.films = result_films(self._source, self.chosen)
 
 
 class Comparison(ipywidgets.VBox):  # type: ignore[misc]  # it has no types

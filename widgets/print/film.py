@@ -228,8 +228,8 @@ def _still(content: Document, options: StillOptions) -> tuple[Picture, tuple[str
         font=options.letters,
     )
     if options.legend:
-        playback = None if moment is None else moment.playback
-        parts = entries(stage, playback, view.look, cut=view.region is not None)
+        played = None if moment is None else moment.playback
+        parts = entries(stage, played, view.look, cut=view.region is not None)
         view = replace(view, legend=tuple(map(tuple, rows(parts, view.width))))
     return view.picture(moment), lost
 

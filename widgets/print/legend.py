@@ -76,10 +76,10 @@ def entries(
 
 def _chunks(playback: Playback) -> list[Entry]:
     origins, colors = playback.origins, playback.colors
-    shown = range(len(origins))
-    if len(origins) > _MOST_CHUNKS:
-        last = len(origins) - 1
-        shown = sorted({last * i // (_MOST_CHUNKS // 2) for i in range(_MOST_CHUNKS // 2 + 1)})
+    shown, last = list(range(len(origins))), len(origins) - 1
+    if last >= _MOST_CHUNKS:
+        half = _MOST_CHUNKS // 2
+        shown = [last * i // half for i in range(half + 1)]
     return [Entry(shortened(playback.names[origins[i]], SIZE, 80), colors[i]) for i in shown]
 
 

@@ -22,8 +22,8 @@ const STANDS = 800;
 /** Frames from one that can be sought to the next, and bits for each pixel of a frame. */
 const KEY_EVERY = 120;
 const BITS = 0.09;
-/** Milliseconds after which a graph that was fitted is drawn finely. */
-const SETTLES = 300;
+/** Zoom at most: a film is seen from afar. */
+const MOST_ZOOM = 2.6;
 /** Frames that wait for the encoder at most. */
 const QUEUE = 4;
 
@@ -123,11 +123,10 @@ async function stageFor(canvas, { width, height }) {
   const copy = new Kind(element, new PlainModel(state));
   copy.heat = canvas.heat;
   copy.heatOf = canvas.heatOf;
-  await new Promise(requestAnimationFrame); // by then it has its size
-  copy.fit();
-  // Cytoscape draws in frames of its own: the last of them has nothing left to be drawn.
-  await new Promise((done) => copy.stage.cy.one("render", () => done(null)).forceRender());
-  await new Promise((done) => setTimeout(done, SETTLES));
+  await new Promise(requestAnimationFrame);
+  copy.unfollow(); // from now on nothing but the film moves the view
+  copy.stage.fit(copy.cutView.bounds(), MOST_ZOOM * part);
+  copy.redrawAll();
   return { copy, end: () => {
     copy.destroy();
     element.remove();
@@ -182,6 +181,7 @@ export async function toFilm(canvas, { width = 1920, height = 1080, fps = 60, se
   try {
     encoder.configure(config);
     const frame = new Frame(copy, width, height);
+    await frame.composer.fix();
     for (let i = 0; i < times.length && !progress.cancelled && canvas.alive && !wrong; i++) {
       copy.clock.seek(times[i]);
       copy.redraw();

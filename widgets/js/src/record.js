@@ -18,17 +18,29 @@ export class Composer {
     this.bitmap.width = width & ~1;
     this.bitmap.height = Math.round(clientHeight * this.scale) & ~1;
     this.ctx = this.bitmap.getContext("2d", { willReadFrequently: true });
+    /** @type {ImageBitmap | null} */
+    this.graph = null;
+  }
+
+  /** Draw the graph once and for all: on the screen its renderer refines it bit by bit. */
+  async fix() {
+    const { cy } = this.canvas.stage;
+    const blob = await cy.png({ output: "blob-promise", full: false, scale: this.bitmap.width / cy.width() });
+    this.graph = await createImageBitmap(blob);
   }
 
   /** The layers and what the cuts are called. */
   layers() {
-    const { ctx, bitmap, canvas } = this;
+    const { ctx, bitmap, canvas, graph } = this;
     const { stage } = canvas.dom;
     ctx.setTransform(1, 0, 0, 1, 0, 0);
     ctx.fillStyle = canvas.colors.bg;
     ctx.fillRect(0, 0, bitmap.width, bitmap.height);
+    const drawn = [...canvas.dom.graph.querySelectorAll("canvas")];
     for (const layer of stage.querySelectorAll("canvas")) {
-      if (layer.width && getComputedStyle(layer).visibility !== "hidden") {
+      if (graph && drawn.includes(layer)) {
+        if (layer === drawn[0]) ctx.drawImage(graph, 0, 0, bitmap.width, bitmap.height);
+      } else if (layer.width && getComputedStyle(layer).visibility !== "hidden") {
         ctx.drawImage(layer, 0, 0, bitmap.width, bitmap.height);
       }
     }

@@ -29,6 +29,9 @@ export const FRAME = { top: 68, side: 34, bottom: 50 };
 /** Pixels that a region may reach beyond the view before that is moved. */
 const SLACK = 24;
 
+/** Zoom at most of what is shown as large as it may be. */
+const MOST_ZOOM = 1.5;
+
 /** Room for the name above a host's box, in drawing units. */
 const HOST_NAME = 22;
 
@@ -283,21 +286,21 @@ export class Stage {
     return far.map(([x, y]) => borderPoint(r, { x, y }));
   }
 
-  /** Show everything. @param {Rect[]} extra regions that have to be seen too */
-  fit(extra = []) {
+  /** Show everything. @param {Rect[]} extra regions that have to be seen too @param {number} [most] zoom */
+  fit(extra = [], most = MOST_ZOOM) {
     this.cy.resize();
     if (this.cy.elements().empty() || !this.cy.width()) return;
-    this.show([this.#contentRect(), ...extra]);
+    this.show([this.#contentRect(), ...extra], most);
     this.fitted = this.#view();
   }
 
-  /** Show rectangles as large as they may be. @param {Rect[]} rects */
-  show(rects) {
+  /** Show rectangles as large as they may be. @param {Rect[]} rects @param {number} [most] zoom */
+  show(rects, most = MOST_ZOOM) {
     const { x1, y1, x2, y2 } = hullRect(rects);
     const box = { x1, y1, x2, y2, w: x2 - x1, h: y2 - y1 };
     const [width, height] = [this.cy.width(), this.cy.height()];
     const zoom = Math.min(
-      1.5,
+      most,
       (width - 2 * this.frame.side) / box.w,
       (height - this.frame.top - this.frame.bottom) / box.h,
     );
