@@ -375,6 +375,8 @@ def test_a_legend_goes_on_in_further_rows_and_shows_some_of_many_chunks():
     found = rows([[entry] * 10, [entry]], 640.0)
 
     assert [len(row) for row in found] == [3, 3, 3, 1, 1]
+
+
 def test_links_of_a_large_drawing_have_classes_as_on_the_canvas():
     """By medium where there are several, else by tier; a small drawing has none."""
     rails = link_classes(open_cluster("dgx-a100:hosts=16"))
