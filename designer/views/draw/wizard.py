@@ -282,7 +282,7 @@ def register(app: Dash) -> None:
             command = {"name": "insert", "args": {"drawing": drawing}}
             return {"command": request.numbered(command), "opened": False}
         return {
-            "drawing": drawing,
+            "drawing": request.as_document(drawing),
             "command": request.fit(),
             "other": request.now(),
             "opened": False,
