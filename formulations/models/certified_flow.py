@@ -89,7 +89,7 @@ def run(run: Run, options: Options) -> Result:
         if run.expired:
             break
     run.note(f"its steady state is {100 * found.gap:.2g} % above what no plan can beat")
-    return run.end(Stop.GAP if found.gap * 100 <= options.near else Stop.TIME_LIMIT)
+    return run.end(Stop.MODEL_GAP if found.gap * 100 <= options.near else Stop.TIME_LIMIT)
 
 
 def _bound(found: CertifiedFlow) -> Bound:

@@ -44,12 +44,17 @@ def name_it(page: Page, name: str) -> None:
 
 
 def test_drawings_have_names_pictures_versions_and_ways_back(designer: CanvasDriver) -> None:
-    """New keeps the drawing before; rename, duplicate, delete and its undo; keep, look, restore."""
+    """New keeps the drawing before; rename, duplicate, delete and its undo; keep, look, restore.
+
+    What is written beside the devices is kept as they are.
+    """
     page = designer.page
     name_it(page, "candidate")
     page.get_by_role("button", name="New", exact=True).click()
     expect(page.locator("#counts")).to_contain_text("0 GPUs")
-    designer.keys("g", "2", "k")
+    designer.keys("g", "2", "k", "e")
+    page.keyboard.type("two of them")
+    page.keyboard.press("Enter")
     name_it(page, "pair")
     expect(page.locator("#counts")).to_contain_text("2 GPUs")
     page.keyboard.press("Control+s")
@@ -82,8 +87,10 @@ def test_drawings_have_names_pictures_versions_and_ways_back(designer: CanvasDri
     expect(version(found, "Kept by hand").locator(".ds-docs-large rect.gpu")).to_have_count(2)
     press_restore(version(found, "Kept by hand"))
     expect(page.locator("#counts")).to_contain_text("2 GPUs")
+    assert [each["text"] for each in designer.ask("c.drawing.annotations")] == ["two of them"]
     page.reload()
     expect(page.locator("#counts")).to_contain_text("2 GPUs")
+    assert [each["text"] for each in designer.ask("c.drawing.annotations")] == ["two of them"]
     found = dialog(page)
     press_restore(version(found, "Before a version was restored"))
     expect(page.locator("#counts")).to_contain_text("3 GPUs")

@@ -152,9 +152,9 @@ def test_bounds_are_proved_once_for_all_methods(problem, monkeypatch):
     """For one size: those for chunks in parts, which are the common ones, and for whole ones."""
     proved = []
 
-    def counted(problem, *, known):
+    def counted(problem, *, known, seconds):
         proved.append((problem.collective.size, any(each.whole_chunks for each in known)))
-        return flow_bounds(problem, known=known)
+        return flow_bounds(problem, known=known, seconds=seconds)
 
     monkeypatch.setattr(cells, "warm_up", lambda *_: None)
     monkeypatch.setattr("formulations.bounds.flow_bounds", counted)

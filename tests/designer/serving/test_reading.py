@@ -46,9 +46,9 @@ PAGE: dict[str, Any] = {"drawing": None, "asking": False, "sketches": {}, "formu
 
 
 def plain(value):
-    """Return what changes as plain values, without those that are numbered by the clock."""
+    """Return what changes as plain values, without those that are numbered by clock or chance."""
     if isinstance(value, dict):
-        numbered = ("command", "other")
+        numbered = ("command", "other", "document")
         return {key: plain(each) for key, each in value.items() if key not in numbered}
     if isinstance(value, list | tuple):
         return [plain(each) for each in value]
