@@ -13,7 +13,8 @@
 5. The constructions that fit: direct sends, rings, trees, doubling and the like; before 3 where
    latency counts. On the largest problems only `chains`, of an all-reduce there, before 2.
 6. Randomised link-chunk matching, for a few seconds.
-7. The linear program of amounts, constraint programming and the integer program on a grid of
+7. List scheduling once more where its share of the time was over before its passes.
+8. The linear program of amounts, constraint programming and the integer program on a grid of
    epochs, where they could find a better plan than the best so far.
 
 Every better plan is reported as it comes. Who fixes the chunks (`Collective.whole`) gets plans
@@ -205,6 +206,7 @@ class Search:
         self.stop = Stop.PASSES
         self._plans: dict[int, Result] = {}
         self._unsplit: dict[int, list[Bound]] = {}
+        self._cut_off: list[int] = []  # chunks per shard whose passes did not come to their end
         self._remarks = list(run.log)
         self._told: tuple[Plan | None, tuple[str, ...]] = None, ()
         self._aside: Aside | None = None
@@ -237,7 +239,7 @@ class Search:
             turns += [self._wait, self._cut_finer]
         turns.insert(1, self._prove_more)
         turns.insert(max(2, turns.index(self._trees) + 1), self._trees_left)
-        for turn in (*turns, self._trees_late, self._exactly):
+        for turn in (*turns, self._trees_late, self._list_on, self._exactly):
             turn()
         self._wait()
 
@@ -388,6 +390,11 @@ class Search:
                 return
             before = found.makespan
 
+    def _list_on(self) -> None:
+        """Let list scheduling make all its passes, where its share of the time did not suffice."""
+        for parts in self._cut_off[:]:
+            self._try(LISTS, parts=parts, seconds=self._share(2))
+
     def _exactly(self) -> None:
         """Let solvers try, where the bounds leave room for a plan that they could find."""
         seconds = EFFORT[self.options.effort] * (3 if self._in_two() else 1)
@@ -457,6 +464,8 @@ class Search:
             stop = answer(chosen, inner, options_of(chosen, self.options.seed, seconds)).stop
             # What ends a method says nothing of plans that it does not have.
             self.stop = stop if run.whole else self.stop if stop in ENDED else Stop.EFFORT
+            if name == LISTS and stop is Stop.TIME_LIMIT and parts not in self._cut_off:
+                self._cut_off.append(parts)
         except SolveError as error:
             self.failed.append(error)
         self._keep(name, inner, parts=parts)
