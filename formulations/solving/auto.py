@@ -26,7 +26,7 @@ that hold for every plan count.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
@@ -220,7 +220,7 @@ class Search:
             for name in names:
                 # On the largest problems the first plan has to do, or one in pieces.
                 if not self._large or self.run.best is None or name == PIECES:
-                    self._try(name, seconds=self._longest(name, 1 if name == names[-1] else 2))
+                    self._try(name, seconds=self._part(name, names))
             return
         if self._pairs > (SMALL if self._sums or not ready() else MODEST):
             self._trees_aside(self._trees_in_order)
@@ -337,6 +337,12 @@ class Search:
         for place, name in enumerate(names):
             most = SUMS.get(name, 3.0) if self._sums else min(3, len(names) - place + 1)
             self._try(name, seconds=self._longest(name, most))
+
+    def _part(self, name: str, names: Sequence[str]) -> float | None:
+        """Return the seconds of one of the methods that were asked for, None where all are left."""
+        if len(names) == 1 and self.run.left is not None:
+            return None
+        return self._longest(name, 1 if name == names[-1] else 2)
 
     @property
     def _trees_in_order(self) -> tuple[str, ...]:
