@@ -339,7 +339,7 @@ class Search:
             self._try(name, seconds=self._longest(name, most))
 
     def _part(self, name: str, names: Sequence[str]) -> float | None:
-        """Return the seconds of one of the methods that were asked for, None where all are left."""
+        """Return the seconds of one of several methods, None where it has all that are left."""
         if len(names) == 1 and self.run.left is not None:
             return None
         return self._longest(name, 1 if name == names[-1] else 2)
