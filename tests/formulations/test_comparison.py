@@ -15,10 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import formulations
+from ccl import text
 from ccl.collective import COLLECTIVES, Chunk, all_gather, all_to_all, custom, make_collective
 from ccl.errors import FormatError, ProblemError, ScheduleError
 from ccl.problem import Problem
-from ccl.result import Stop
+from ccl.result import NEAR, Stop
 from ccl.serialization.topoloom import result_from_json
 from formulations import compare, start_comparison
 from formulations.analyses.comparison import (
@@ -638,3 +639,16 @@ def test_an_error_of_the_question_is_raised_by_the_job():
     with pytest.raises(ProblemError, match="moves nothing"):
         job.result()
     assert not job.running
+
+
+def test_a_status_speaks_of_the_bound_that_the_gap_speaks_of():
+    """A row whose own bound is lower is within as much of the common one as its gap says."""
+    problem = Problem(open_cluster("ndv2:hosts=2"), all_gather(16, 1e6))
+    found = compare(problem, ("direct",), sizes=(1e6,))
+    (row,) = found.rows
+    weak = replace(row.result.bounds[-1], makespan=row.result.makespan / 1.3, steady=False)
+    loose = replace(row, result=replace(row.result, bounds=(weak,)))
+    gap = found.gap(row)
+    assert 0.01 < gap < NEAR
+    assert loose.result.verdict == "feasible"
+    assert found.verdict(loose) == f"within {text.share(gap)} of the bound"

@@ -193,7 +193,7 @@ def row_words(comparison: Comparison, row: Row) -> str:
     result = row.result
     return (
         f"{text.duration(result.makespan)}, {text.share(comparison.gap(row))} above the bound, "
-        f"{result.verdict}, algbw {text.bandwidth(result.algbw)}, "
+        f"{comparison.verdict(row)}, algbw {text.bandwidth(result.algbw)}, "
         f"busbw {text.bandwidth(result.busbw)}"
     )
 

@@ -33,7 +33,7 @@ from ccl.collective import Collective, custom, make_collective
 from ccl.errors import ProblemError
 from ccl.options import OptionField, make_options, option_fields, plain
 from ccl.problem import Problem
-from ccl.result import PROOF_TOLERANCE, Result
+from ccl.result import PROOF_TOLERANCE, Result, verdict_of
 from formulations.core.registry import CONSTRUCTIONS, Formulation, available, formulation, of
 from formulations.core.run import Progress
 
@@ -198,6 +198,16 @@ class Comparison:
             return None
         return max(0.0, row.result.makespan / self.bound(row.size).makespan - 1.0)
 
+    def verdict(self, row: Row) -> str:
+        """Return the status of a row in words, against the common bound of its size as `gap` is.
+
+        Its own bounds may be lower, and then two columns would contradict each other.
+        """
+        result, gap = row.result, self.gap(row)
+        if result is None or gap is None:
+            return row.why_not
+        return verdict_of(result.status, gap=gap, chunk=result.problem.collective.chunk_size)
+
     def crossovers(self) -> tuple[Crossover, ...]:
         """Return where another method becomes the fastest, by size."""
         return _walk(self)[1]
@@ -230,7 +240,7 @@ class Comparison:
             return line | {"status": None, "why_not": row.why_not}
         size, formula = result.size, result.closed_form
         return line | {
-            "status": result.verdict,
+            "status": self.verdict(row),
             "whole_gap": result.whole_gap,
             "fastest": fastest,
             "makespan_us": result.makespan,
