@@ -646,9 +646,12 @@ def test_a_status_speaks_of_the_bound_that_the_gap_speaks_of():
     problem = Problem(open_cluster("ndv2:hosts=2"), all_gather(16, 1e6))
     found = compare(problem, ("direct",), sizes=(1e6,))
     (row,) = found.rows
+    assert row.result is not None
     weak = replace(row.result.bounds[-1], makespan=row.result.makespan / 1.3, steady=False)
-    loose = replace(row, result=replace(row.result, bounds=(weak,)))
+    result = replace(row.result, bounds=(weak,))
+    loose = replace(row, result=result)
     gap = found.gap(row)
+    assert gap is not None
     assert 0.01 < gap < NEAR
-    assert loose.result.verdict == "feasible"
+    assert result.verdict == "feasible"
     assert found.verdict(loose) == f"within {text.share(gap)} of the bound"
