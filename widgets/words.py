@@ -87,7 +87,7 @@ def line_of(comparison: Comparison, row: Row) -> Line:
         return Line(str(row.method), why_not=row.why_not)
     model, formula = result.size, result.closed_form
     cells = (
-        result.verdict,
+        comparison.verdict(row),
         text.duration(result.makespan),
         text.NONE if formula is None else text.duration(formula.makespan),
         text.share(comparison.gap(row)),
