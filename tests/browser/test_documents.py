@@ -273,10 +273,3 @@ def test_a_cluster_is_drawn_solved_and_played_by_ten_acts_of_the_mouse(empty: Ca
     act(lambda: page.get_by_role("button", name="Solve", exact=True).click())
     is_the_cluster_and_plays(empty)
     assert acts <= 12
-
-
-def test_the_drawing_that_a_page_begins_with_has_versions_too(designer: CanvasDriver) -> None:
-    """Kept by hand before anything was edited."""
-    designer.page.keyboard.press("Control+s")
-    expect(designer.page.get_by_text("A version is kept")).to_be_visible()
-    expect(version(dialog(designer.page), "Kept by hand")).to_have_count(1)
