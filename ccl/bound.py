@@ -76,9 +76,10 @@ class Bound:
     kind
         ``path``: the longest of the quickest paths; ``injection`` and ``ejection``: what one
         GPU must send or receive; ``cut``: what must leave a set of devices; ``stages``: what
-        must pass two cuts one after the other, or be copied inside a set; ``group``: sums among
-        all GPUs or hosts; ``flow``: the largest rate at which all demands flow together;
-        ``solver``: an optimization model's own bound, for the model named in `reference`.
+        must pass two cuts one after the other, or be copied inside a set; ``group``: what must
+        arrive at all GPUs or hosts together; ``flow``: the largest rate at which all demands
+        flow together; ``solver``: an optimization model's own bound, for the model named in
+        `reference`.
     witness
         The cut or path that proves it; None where no single one does (`reference` then has the
         numbers) and for a solver's.

@@ -31,6 +31,7 @@ from formulations.bounds.cuts import (
     total_bounds,
 )
 from formulations.bounds.demand import Floats, Mask
+from formulations.bounds.mean_latency import mean_latency_bounds
 from formulations.bounds.paths import path_bound
 from formulations.bounds.prices import binding_cuts, price_bound, rows_of
 from formulations.bounds.unsplit import unsplit_bounds
@@ -101,6 +102,7 @@ def quick_bounds(problem: Problem, *, whole_chunks: bool = False) -> tuple[Bound
     network = Network(problem)
     cuts = [*common_cuts(network), *binding_cuts(network)]
     found = _repeated(network, cuts)
+    found += mean_latency_bounds(network)
     found += _paths(network, whole_chunks=whole_chunks)
     if whole_chunks:
         found += unsplit_bounds(network, cuts)

@@ -400,16 +400,7 @@ def groupings(network: Network) -> list[list[Mask]]:
     whole = demand.reduced & demand.holders.all(axis=1) & demand.destinations.all(axis=1)
     if not whole.any():
         return []
-    devices = network.problem.topology.devices
-    numbers = np.arange(len(devices))
-    found = [[numbers == gpu for gpu in network.gpus]]
-    hosts = [each.host for each in devices]
-    if len({hosts[gpu] for gpu in network.gpus}) > 1 and None not in (
-        hosts[gpu] for gpu in network.gpus
-    ):
-        names = {hosts[gpu]: None for gpu in network.gpus}
-        found.append([np.array([each == name for each in hosts]) for name in names])
-    return found
+    return [[group == i for i in range(group.max() + 1)] for _, group in families(network)]
 
 
 def _group_bound(network: Network, groups: list[Mask]) -> Bound | None:
@@ -439,7 +430,7 @@ OUTSIDE = -1
 def total_bounds(network: Network) -> list[Bound]:
     """Return what arrives at all groups, and what leaves them, for GPUs and for hosts."""
     found = []
-    for what, group in _families(network):
+    for what, group in families(network):
         devices = network.problem.topology.devices
         outside = [devices[i] for i in np.flatnonzero(group == OUTSIDE)]
         ranks = group[network.gpus]
@@ -455,7 +446,7 @@ def total_bounds(network: Network) -> list[Bound]:
     return [each for each in found if each is not None]
 
 
-def _families(network: Network) -> list[tuple[str, np.ndarray]]:
+def families(network: Network) -> list[tuple[str, np.ndarray]]:
     """Return the group of each device, (devices,), for GPUs and, where all are in some, hosts."""
     devices = network.problem.topology.devices
     single = np.full(len(devices), OUTSIDE)
@@ -471,7 +462,7 @@ def _families(network: Network) -> list[tuple[str, np.ndarray]]:
 def _needs(network: Network, ranks: np.ndarray) -> tuple[float, float]:
     """Return the bytes that must arrive at groups and leave them, given the group of each rank."""
     demand = network.demand
-    held, wanted = _touched(demand.holders, ranks), _touched(demand.destinations, ranks)
+    held, wanted = touched(demand.holders, ranks), touched(demand.destinations, ranks)
     givers, takers = held.sum(axis=1), wanted.sum(axis=1)
     both = (held & wanted).sum(axis=1)
     # A group that holds a chunk sends it away unless it alone wants it.
@@ -483,7 +474,7 @@ def _needs(network: Network, ranks: np.ndarray) -> tuple[float, float]:
     return pairs + float(demand.sizes @ arrivals), pairs + float(demand.sizes @ departures)
 
 
-def _touched(ends: Mask, ranks: np.ndarray) -> Mask:
+def touched(ends: Mask, ranks: np.ndarray) -> Mask:
     """Return (kinds, groups): whether any of the ends of a kind of chunk is in a group."""
     groups = int(ranks.max()) + 1
     if groups == len(ranks):  # GPUs one by one

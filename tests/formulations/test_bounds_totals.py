@@ -6,13 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ccl.collective import make_collective
+from ccl.collective import CollectiveKind, make_collective
 from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.topology import Device, Link, Topology, device
 from formulations import solve
 from formulations.bounds import quick_bounds
 from formulations.bounds.cuts import Network, total_bounds
+from formulations.bounds.mean_latency import mean_latency_bounds
 from formulations.bounds.prices import spanning_bounds
 from formulations.engines.fluid_lp.plain import solve_plain
 from formulations.engines.tree_columns.search import best_trees
@@ -150,3 +151,30 @@ def test_whatever_the_prices_spanning_trees_prove_no_more_than_plans_take():
                 assert each.makespan <= plan.makespan * (1 + 1e-9)
                 checked += 1
     assert checked > 50
+
+
+def mean_latency(cluster: str, kind: CollectiveKind, size: float) -> float:
+    topology = open_cluster(cluster)
+    asked = Problem(topology, make_collective(kind, len(topology.ranks), size))
+    return max((each.makespan for each in mean_latency_bounds(Network(asked))), default=0.0)
+
+
+def test_bytes_take_the_mean_latency_beyond_the_time_that_links_are_busy():
+    """On a fat-tree of 16 GPUs, links of 50 GB/s and 0.6 µs: 15 shards of 1.25 µs arrive at each.
+
+    A shard of an all-gather comes to 3 other pods over 6 links, to 4 other edges of a pod over 4
+    and 8 times over 2, at the least; one of an all-to-all to 12, 2 and 1.
+    """
+    assert mean_latency("fat-tree", "all-gather", 1e6) == pytest.approx(18.75 + 0.6 * 50 / 15)
+    assert mean_latency("fat-tree", "reduce-scatter", 1e6) == pytest.approx(18.75 + 0.6 * 50 / 15)
+    assert mean_latency("fat-tree", "all-reduce", 1e6) == pytest.approx(37.5 + 0.6 * 50 / 15)
+    assert mean_latency("fat-tree", "all-to-all", 1e6) == pytest.approx(18.75 + 0.6 * 82 / 15)
+    # So small that links are never busy: a mean of latencies is not above the longest.
+    assert mean_latency("fat-tree", "all-to-all", 1e2) <= 3.6
+
+
+def test_at_one_switch_the_mean_latency_is_that_of_all():
+    """7 shards of 1/8 MB at 50 GB/s, two links of 0.7 µs; nothing is said of a copying switch."""
+    assert mean_latency("star:gpus=8", "all-gather", 1e6) == pytest.approx(17.5 + 1.4)
+    assert mean_latency("star:gpus=8", "all-reduce", 1e6) == pytest.approx(35 + 1.4)
+    assert mean_latency("star:gpus=8,copies=true", "all-gather", 1e6) == 0.0
