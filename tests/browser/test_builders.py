@@ -32,7 +32,7 @@ def test_the_wizard_checks_ports_and_adds_or_opens_as_one_step(designer):
     """Two hosts of two GPUs and NICs: two rails of one leaf, and a spine with two links to each."""
     page = designer.page
     designer.keys("d")
-    dialog = page.get_by_role("dialog", name="Leaf and spine")
+    dialog = page.get_by_role("dialog", name="Hosts, leaves, spines")
     for label in ("Hosts", "GPUs in each", "NICs in each host"):
         dialog.get_by_label(label, exact=True).fill("2")
     expect(dialog.get_by_role("status")).to_have_text(

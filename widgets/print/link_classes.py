@@ -16,9 +16,9 @@ _MOST_CLASSES = 6
 Ends = tuple[str, str]
 
 
-def link_classes(topology: Topology) -> Mapping[Ends, str]:
-    """Return the class of each link of a large drawing: its medium, else its tier."""
-    if len(topology.devices) < LARGE:
+def link_classes(topology: Topology, *, least: int = LARGE) -> Mapping[Ends, str]:
+    """Return the class of each link: its medium, else its tier; none with fewer devices."""
+    if len(topology.devices) < least:
         return {}
     media = {each.ends: each.medium or "Other links" for each in topology.links}
     if 1 < len(set(media.values())) <= _MOST_CLASSES:

@@ -4,7 +4,7 @@ Ready clusters: the list, the dialog, and a fresh drawing.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 from urllib.parse import quote
@@ -15,7 +15,7 @@ from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, html,
 from ccl import text
 from ccl.errors import CclError
 from ccl.layout import layout
-from ccl.topology import Topology
+from ccl.topology import Link, Topology
 from designer.shell import ids, request, ui
 from designer.shell.request import Json, callback
 from designer.views.draw.files import drawing_of
@@ -85,7 +85,7 @@ def thumbnail(name: str) -> str:
         )
         for each in topology.devices
     )
-    lines = lines_between(topology, places, most=LINES)
+    lines = lines_between(topology.links, places, most=LINES)
     look = "stroke='#000' stroke-opacity='.45' stroke-width='.8'"
     return mask(f"<g {look}>{lines}</g><g>{dots}</g>", (36.0, 36.0))
 
@@ -110,9 +110,9 @@ def scaled(
     }
 
 
-def lines_between(topology: Topology, places: Mapping[str, Size], *, most: int) -> str:
+def lines_between(links: Iterable[Link], places: Mapping[str, Size], *, most: int) -> str:
     """Return paths of SVG for linked pairs, every so many where there are more than `most`."""
-    pairs = sorted({(min(each.ends), max(each.ends)) for each in topology.links})
+    pairs = sorted({(min(each.ends), max(each.ends)) for each in links})
     every = max(1, -(-len(pairs) // most))
     return "".join(
         "<path d='M{:.1f} {:.1f}L{:.1f} {:.1f}'/>".format(*places[a], *places[b])
