@@ -30,6 +30,7 @@ from designer.views.compare import callbacks
 from designer.views.compare.running import Comparisons
 from designer.views.draw import (
     clusters,
+    drawings,
     edits,
     exporting,
     files,
@@ -176,7 +177,7 @@ def _wire(
         wizard,
     ):
         room.register(app)
-    for reading in (files, import_card, sharing, sketch_callbacks):
+    for reading in (drawings, files, import_card, sharing, sketch_callbacks):
         reading.register(app, apart)
     solve_card.register(app, jobs)
     callbacks.register(app, comparisons)

@@ -131,6 +131,50 @@
       { color: "azure", autoClose: 6000 });
   };
 
+  // ---- all of them as a file -----------------------------------------------------------------
+
+  const ask = (request) => set("drawings-request", { data: { ...request, n: Date.now() } });
+
+  const saveAll = async () => {
+    await storage().settle(true);
+    const found = await Promise.all((await documents.list()).map(({ id }) => documents.read(id)));
+    if (found.length) ask({ drawings: found.map(({ drawing }) => drawing) });
+    else tell("There is no drawing to save yet.");
+  };
+
+  const openFile = (name, contents) => {
+    tell(`Reading ${name} …`);
+    ask({ name, contents });
+  };
+
+  const choose = () => {
+    const field = h("input", { type: "file", accept: "application/json,.json" });
+    field.addEventListener("change", ({ target: { files: [file] } }) => {
+      const reader = new FileReader();
+      reader.onload = () => openFile(file.name, reader.result);
+      reader.onerror = () => tell(`${file.name} cannot be read.`);
+      reader.readAsDataURL(file);
+    });
+    field.click();
+  };
+
+  /** Keep each drawing of a file as a document; one whose name there is already is a copy. */
+  const takeAll = async (drawings) => {
+    const names = new Set((await documents.list()).map(({ name }) => name));
+    const made = [];
+    for (const drawing of drawings) {
+      let { name } = drawing.topology;
+      while (names.has(name)) name = `${name} copy`;
+      names.add(name);
+      if (!(await documents.write(documents.fresh(), renamedTo(drawing, name)))) break;
+      made.push(name);
+    }
+    const all = drawings.length === 1 ? "The drawing is" : `All ${drawings.length} drawings are`;
+    return made.length === drawings.length
+      ? `${all} there: ${made.slice(0, 3).join(", ")}${made.length > 3 ? " and more" : ""}.`
+      : `${made.length} of ${drawings.length} drawings are there; the browser has no room for more.`;
+  };
+
   // ---- what is shown -------------------------------------------------------------------------
 
   const nameField = (each) => {
@@ -215,6 +259,8 @@
       h("section", { "aria-label": "All drawings" },
         h("div", { class: "ds-docs-head" },
           all.length > MANY || words ? searchField() : h("span", { class: "ds-quiet" }, "Kept by this browser, the last changed first"),
+          press("Open file", choose, { class: "ds-docs-main", title: "Drawings that Save all has put into a file" }),
+          press("Save all", saveAll, { class: "ds-docs-main", title: "All drawings in one file, without versions and plans" }),
           press("New", () => { close(); document.getElementById("new").click(); }, { class: "ds-docs-main" })),
         h("p", { class: "ds-docs-said", role: "status" }, said?.text ?? "", said?.undo ? press("Undo", said.undo) : null),
         cards.length ? h("ul", { class: "ds-docs-cards" }, ...cards) : h("p", { class: "ds-quiet" }, none)),
@@ -245,7 +291,23 @@
     await refresh();
   };
 
+  window.dash_clientside = Object.assign({}, window.dash_clientside, {
+    drawings: {
+      /** The server has read a file, or written one. */
+      async answered(answer) {
+        if (!answer) return;
+        set("drawings", { opened: true }); // the file may have been dropped on the page
+        tell(answer.said ?? (await takeAll(answer.drawings)));
+      },
+    },
+  });
+
   window.topoloomDrawings = {
+    openFile,
+
+    /** Whether the address of a file's data begins as one of all drawings does. */
+    isFile: (contents) => atob(contents.slice(contents.indexOf(",") + 1).slice(0, 400)).includes('"topoloom-drawings/'),
+
     /** Show a plan that the browser kept, and put into the header what it answers. */
     showPlan(plan) {
       const asked = plan.asked ?? {};
@@ -255,10 +317,11 @@
       set("kept", { data: plan });
     },
 
-    /** Say in a few words what a plan is: all-gather 1MB: 25.3 µs. */
+    /** Say in a few words what a plan is: All-gather 1MB: 25.3 µs. */
     describePlan({ asked, makespan }) {
       const [value, unit] = makespan < 1000 ? [makespan, "µs"] : makespan < 1e6 ? [makespan / 1000, "ms"] : [makespan / 1e6, "s"];
-      return `${asked?.collective ?? "plan"} ${asked?.size ?? ""}: ${Number(value.toPrecision(3))} ${unit}`;
+      const kind = asked?.collective ?? "plan";
+      return `${kind[0].toUpperCase()}${kind.slice(1)} ${asked?.size ?? ""}: ${Number(value.toPrecision(3))} ${unit}`;
     },
   };
 

@@ -15,7 +15,7 @@
       ],
     });
 
-  const refuse = (message) => notify("Cannot open", message, { color: "orange", autoClose: 20_000 });
+  const refuse = (message) => notify("Cannot open", message, { color: "red", autoClose: 20_000 });
 
   /** What was pressed, if it was a user who did: a card that was drawn anew brings new buttons. */
   const pressed = () => {
@@ -29,6 +29,10 @@
       picked(contents, name) {
         if (!contents) return no();
         set("upload", { contents: null }); // so that the same file can be chosen again
+        if (window.topoloomDrawings.isFile(contents)) {
+          window.topoloomDrawings.openFile(name, contents);
+          return no();
+        }
         return { name: name ?? "file", contents, settings: {}, act: "read" };
       },
 

@@ -253,6 +253,12 @@
     window.dash_clientside.set_props("other-cluster", { data: Date.now() });
   };
 
+  /** Be at the document that the page begins with, before anything is drawn. */
+  const begin = (drawing, home) => {
+    drawn = drawing;
+    change(nameOf(drawing, home));
+  };
+
   window.topoloomStorage = {
     /** Whether there is a drawing that this tab was left with. */
     async has(home) {
@@ -264,6 +270,7 @@
     async restore(home) {
       await ready(home);
       const found = read(key(home));
+      if (!present) begin(found?.drawing ?? home.drawing, home);
       if (!found) return null;
       steps = found.steps ?? null;
       if (steps) recall(JSON.stringify(found.drawing.topology));

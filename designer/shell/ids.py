@@ -193,6 +193,8 @@ NEW = "new"
 DRAWINGS = "drawings"
 DRAWINGS_OPEN = "drawings-open"
 DRAWINGS_LIST = "drawings-list"
+DRAWINGS_REQUEST = "drawings-request"
+DRAWINGS_ANSWER = "drawings-answer"
 OTHER = "other-cluster"
 
 # Files of others.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -113,6 +114,45 @@ def test_a_plan_is_a_version_and_comes_back_with_its_drawing(designer: CanvasDri
     drawing(dialog(page), "untitled").click()
     expect(page.locator("#answer")).to_contain_text(makespan)
     expect(version(dialog(page), "all-gather 1MB")).to_have_count(1)
+
+
+def test_all_drawings_are_saved_in_one_file_and_opened_from_it(
+    designer: CanvasDriver, tmp_path: Path
+) -> None:
+    """Those whose names are there are copies, with their notes; a bad file says why."""
+    page = designer.page
+    designer.do("rename_topology", name="first")
+    page.get_by_role("button", name="New", exact=True).click()
+    expect(page.locator("#counts")).to_contain_text("0 GPUs")
+    designer.keys("g", "2", "k", "e")
+    page.keyboard.type("two of them")
+    page.keyboard.press("Enter")
+    found = dialog(page)
+    with page.expect_download() as given:
+        found.get_by_role("button", name="Save all").click()
+    assert given.value.suggested_filename == "drawings.json"
+    saved = Path(given.value.path()).read_text(encoding="utf-8")
+    expect(found.get_by_role("status")).to_have_text("Drawings.json has 2 drawings.")
+
+    def choose(text: str) -> None:
+        file = tmp_path / "drawings.json"
+        file.write_text(text, encoding="utf-8")
+        with page.expect_file_chooser() as chooser:
+            found.get_by_role("button", name="Open file").click()
+        chooser.value.set_files(file)
+
+    choose(saved)
+    expect(found.get_by_role("status")).to_contain_text("All 2 drawings are there")
+    expect(drawing(found, "first copy")).to_contain_text("16 GPUs")
+    drawing(found, "untitled copy").click()
+    expect(page.locator("#counts")).to_contain_text("2 GPUs")
+    assert [each["text"] for each in designer.ask("c.drawing.annotations")] == ["two of them"]
+    found = dialog(page)
+    choose(saved.replace('"kind": "gpu"', '"kind": "abacus"', 1))
+    expect(found.get_by_role("status")).to_contain_text(
+        re.compile("^Drawings.json, drawing 1 of 2: ")
+    )
+    expect(found.locator(".ds-docs-card")).to_have_count(4)
 
 
 def test_tabs_do_not_overwrite_one_another(designer: CanvasDriver, server: Any) -> None:
@@ -273,3 +313,10 @@ def test_a_cluster_is_drawn_solved_and_played_by_ten_acts_of_the_mouse(empty: Ca
     act(lambda: page.get_by_role("button", name="Solve", exact=True).click())
     is_the_cluster_and_plays(empty)
     assert acts <= 12
+
+
+def test_the_drawing_that_a_page_begins_with_has_versions_too(designer: CanvasDriver) -> None:
+    """Kept by hand before anything was edited."""
+    designer.page.keyboard.press("Control+s")
+    expect(designer.page.get_by_text("A version is kept")).to_be_visible()
+    expect(version(dialog(designer.page), "Kept by hand")).to_have_count(1)

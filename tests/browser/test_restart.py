@@ -78,7 +78,10 @@ def choose(page: Page, title: str) -> None:
 def test_a_page_goes_on_after_its_server_was_killed_in_a_solve_and_came_back(
     chromium: Browser, start: Start, port: int, drive: Callable[[Page], CanvasDriver]
 ) -> None:
-    """Only that the server was away is on the console, which the browser itself writes there."""
+    """Only that the server was away is on the console, which the browser itself writes there.
+
+    What was drawn and kept while it was away is there afterwards, beside the plan of before.
+    """
     wrong: list[str] = []
     page = chromium.new_page(reduced_motion="reduce")
     page.on(
@@ -114,6 +117,8 @@ def test_a_page_goes_on_after_its_server_was_killed_in_a_solve_and_came_back(
     many = len(canvas.names)
     canvas.keys("g")
     assert len(canvas.names) == many + 1
+    canvas.keys("Control+s")
+    expect(page.get_by_text("A version is kept")).to_be_visible()
 
     start()
     expect(page.get_by_text("The solve is gone")).to_be_visible(timeout=SLOW)
@@ -128,5 +133,14 @@ def test_a_page_goes_on_after_its_server_was_killed_in_a_solve_and_came_back(
     solve.click()
     page.locator("#solve").wait_for(state="visible", timeout=SLOW)
     page.locator("#schedule .ds-stats").wait_for(timeout=SLOW)
+
+    page.reload()
+    expect(page.locator("#counts")).to_contain_text("16 GPUs", timeout=SLOW)
+    page.keyboard.press("Control+o")
+    drawings = page.get_by_role("dialog", name="Drawings")
+    expect(drawings.get_by_role("button", name="Open 2 × NDv2, 16 GPUs")).to_be_visible()
+    versions = drawings.locator(".ds-docs-version")
+    expect(versions.filter(has_text="Kept by hand")).to_contain_text("17 GPUs")
+    expect(versions.filter(has_text="All-gather 1MB").first).to_contain_text("16 GPUs")
     page.close()
     assert wrong == []

@@ -8,11 +8,11 @@ import io
 import pytest
 
 from ccl.collective import Chunk, custom
-from ccl.errors import CclError
+from ccl.errors import CclError, FormatError
 from ccl.problem import Problem
 from ccl.serialization.conditions import document, document_text, parse_document
 from designer.shell.request import problem_of, read_request
-from designer.views.draw import files
+from designer.views.draw import drawings, files
 from gallery import open_cluster
 from interchange.formats.own.fragment import Share, fragment_of, share_of
 from widgets.pages import writers
@@ -120,3 +120,27 @@ def test_notes_and_frames_are_saved_opened_and_named_where_a_format_has_none():
     assert "notes and frames of the drawing" not in lost["topoloom"]
     with pytest.raises(CclError, match="the notes of the drawing: "):
         files.save_drawing({**drawn, "annotations": [{"kind": "cloud"}]})
+
+
+def test_all_drawings_are_one_file_and_come_back():
+    """Notes go with them; the file says which drawing is wrong and what it should be."""
+    note = {"kind": "note", "text": "rack 1", "x": 0.0, "y": 0.0}
+    drawn = files.drawing_of(open_cluster("ring"))
+    text = drawings.text_of([drawn, {**drawn, "annotations": [note]}])
+    one, other = drawings.drawings_in("all.json", text.encode())
+    assert one["topology"] == drawn["topology"]
+    assert [each["text"] for each in other["annotations"]] == ["rack 1"]
+    for wrong, why in (
+        (text.replace('"gpu"', '"abacus"', 1), "all.json, drawing 1 of 2: "),
+        (
+            text.replace(drawings.FORMAT, "topoloom/1"),
+            "all.json is of format 'topoloom/1'; \"Save all\"",
+        ),
+        ("{", "all.json: "),
+        (f'{{"format": "{drawings.FORMAT}"}}', "all.json has 0 drawings; from 1 to 500"),
+    ):
+        with pytest.raises(FormatError) as refused:
+            drawings.drawings_in("all.json", wrong.encode())
+        assert str(refused.value).startswith(why)
+    with pytest.raises(FormatError, match=r"^broken: "):
+        drawings.text_of([{"topology": {"name": "broken", "devices": [{}], "links": []}}])

@@ -23,7 +23,7 @@ from ccl.serialization.quantity import COUNT, KINDS, parse_quantity, parse_size
 from ccl.serialization.topoloom import topology_from_json
 from ccl.topology import Device, Link, SharedLimit
 from designer.shell import ids, request, ui
-from designer.views.draw import exporting, import_card, wizard
+from designer.views.draw import drawings, exporting, import_card, wizard
 
 Json = Mapping[str, Any]
 Ends = tuple[str, str]
@@ -334,7 +334,7 @@ def _gallery() -> Any:
         "Gallery",
         ui.folding("Gallery", ui.quiet("New", ids.NEW)),
         ui.button(
-            "Hosts, leaves, spines …",
+            f"{wizard.TITLE} …",
             ids.WIZARD_BUTTON,
             "host",
             attributes={"root": {"title": "Build a cluster by numbers, with ports checked (D)"}},
@@ -427,7 +427,7 @@ def dialogs() -> list[Any]:
         _options(),
         _mathematics(),
         _dialogs_gallery(),
-        _drawings(),
+        drawings.dialog(),
         import_card.dialog(),
         exporting.dialog(),
         wizard.dialog(),
@@ -462,13 +462,6 @@ def _mathematics() -> dmc.Modal:
         html.Div(id=ids.MATHEMATICS_TEXT, tabIndex=0),
         dcc.Store(id=ids.ABOUT_REQUEST),
         keepMounted=False,
-    )
-
-
-def _drawings() -> dmc.Modal:
-    """Return the list of documents, which assets/drawings.js fills from what the browser keeps."""
-    return ui.modal(
-        ids.DRAWINGS, "Drawings", 940, html.Div(id=ids.DRAWINGS_LIST, className="ds-docs")
     )
 
 
