@@ -6,7 +6,7 @@ import pytest
 
 from formulations.campaigns.catalog import Atlas, Cell
 from widgets.charts.atlas import atlas_figure, colours
-from widgets.charts.comparison import LOOKS
+from widgets.charts.comparison import LOOKS, method_places
 from widgets.print.diagrams import atlas_picture
 from widgets.print.painter import svg
 from widgets.print.sheet import Box, Words
@@ -29,7 +29,16 @@ ATLAS = Atlas(
 
 def test_methods_are_in_the_order_of_how_often_they_are_the_best():
     assert ATLAS.methods == ("list", "recursive-doubling")
-    assert colours(ATLAS)["list"] == LOOKS["light"].lines[0]
+
+
+def test_a_method_has_one_colour_whoever_is_shown_beside_it():
+    """Where two would have the same, as bruck and list, the later one by name takes another."""
+    alone = method_places(["list"])
+    assert method_places(["te-ccl-milp", "list", "ring"])["list"] == alone["list"]
+    assert colours(ATLAS)["list"] == LOOKS["light"].lines[alone["list"]]
+    both = method_places(["list", "bruck"])
+    assert both["bruck"] == alone["list"] != both["list"]
+    assert colours(ATLAS, among=["bruck"])["list"] == LOOKS["light"].lines[both["list"]]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark", "auto"])

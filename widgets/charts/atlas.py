@@ -5,7 +5,7 @@ Rows of a sweep as a Plotly figure: a quantity over size, GPUs or hosts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import plotly.graph_objects as go
@@ -13,7 +13,17 @@ import plotly.graph_objects as go
 from ccl import text
 from ccl.serialization.quantity import format_size
 from formulations.campaigns.sweeps.rows import Row
-from widgets.charts.comparison import FONT, LOOKS, SYMBOLS, Look, dress, log_axis, log_ticks, span
+from widgets.charts.comparison import (
+    FONT,
+    LOOKS,
+    SYMBOLS,
+    Look,
+    dress,
+    log_axis,
+    log_ticks,
+    method_places,
+    span,
+)
 
 if TYPE_CHECKING:
     from formulations.campaigns.catalog import Atlas, Cell
@@ -29,7 +39,9 @@ _LONG = 12
 """Letters above which a name takes several lines."""
 
 
-def colours(atlas: Atlas, scheme: str | None = "light") -> dict[str, str]:
+def colours(
+    atlas: Atlas, scheme: str | None = "light", *, among: Iterable[str] = ()
+) -> dict[str, str]:
     """Return the colour of each method that is the best somewhere; they begin anew after the last.
 
     Parameters
@@ -39,9 +51,11 @@ def colours(atlas: Atlas, scheme: str | None = "light") -> dict[str, str]:
     scheme
         ``light``, ``dark``, or ``auto`` for what can be read on either; dark before a page has
         said.
+    among
+        Methods that are shown beside it, whose colours are others.
     """
-    lines = LOOKS[scheme or "dark"].lines
-    return {name: lines[i % len(lines)] for i, name in enumerate(atlas.methods)}
+    lines, places = LOOKS[scheme or "dark"].lines, method_places({*atlas.methods, *among})
+    return {name: lines[places[name] % len(lines)] for name in atlas.methods}
 
 
 def gain_words(cell: Cell) -> str:
@@ -53,7 +67,11 @@ def gain_words(cell: Cell) -> str:
 
 
 def atlas_figure(
-    atlas: Atlas, *, scheme: str | None = "light", height: int | None = None
+    atlas: Atlas,
+    *,
+    scheme: str | None = "light",
+    height: int | None = None,
+    among: Iterable[str] = (),
 ) -> go.Figure:
     """Draw collectives over sizes, each cell in the colour of the best method with its gain.
 
@@ -65,10 +83,12 @@ def atlas_figure(
         As for `colours`.
     height
         In pixels; None takes what the rows need.
+    among
+        As for `colours`.
     """
-    look, tints = LOOKS[scheme or "dark"], colours(atlas, scheme)
-    sizes, kinds = list(map(format_size, atlas.sizes)), list(atlas.kinds)
-    rows = [[atlas.cell(kind, size) for size in atlas.sizes] for kind in kinds]
+    look, tints = LOOKS[scheme or "dark"], colours(atlas, scheme, among=among)
+    sizes, kinds = list(map(format_size, atlas.sizes)), [each.capitalize() for each in atlas.kinds]
+    rows = [[atlas.cell(kind, size) for size in atlas.sizes] for kind in atlas.kinds]
     figure = go.Figure(
         go.Heatmap(
             x=sizes,
@@ -113,7 +133,7 @@ def _words(cell: Cell) -> str:
 
 
 def _hover(cell: Cell) -> str:
-    where = f"{cell.kind} of {format_size(cell.size)}"
+    where = f"{cell.kind.capitalize()} of {format_size(cell.size)}"
     if cell.method is None:
         return f"{where}<br>no plan"
     return f"<b>{cell.method}</b>, {where}<br>{gain_words(cell)}"
@@ -139,7 +159,7 @@ TITLES: Mapping[str, str] = {
     "busbw": "busbw",
     "algbw": "algbw",
     "makespan": "makespan",
-    "gap": "above the bound",
+    "gap": "above the lower bound",
 }
 """What axes are called."""
 
@@ -265,7 +285,7 @@ def _line(
 def _sweep_hover(row: Row) -> str:
     assert row.makespan is not None
     return (
-        f"<b>{row.cluster}</b><br>{row.collective} of {format_size(row.size)} by "
+        f"<b>{row.cluster}</b><br>{row.collective.capitalize()} of {format_size(row.size)} by "
         f"{row.found_by or row.formulation}<br>{text.duration(row.makespan)}, "
         f"busbw {text.bandwidth(row.busbw or 0)}<br>{row.bottleneck or ''}"
     )

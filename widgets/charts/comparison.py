@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
+from zlib import crc32
 
 import plotly.graph_objects as go
 
@@ -108,6 +109,10 @@ LOOKS: Mapping[str, Look] = {
 }
 
 
+MOST_LOOKS = len(LOOKS["light"].lines)
+"""Methods that have a colour of their own."""
+
+
 @dataclass(frozen=True, slots=True)
 class Mark:
     """How one method is drawn."""
@@ -117,16 +122,31 @@ class Mark:
     dash: str
 
 
+def method_places(names: Iterable[str]) -> dict[str, int]:
+    """Return the number of each method's look: its colour, and after the last colour another mark.
+
+    It hangs on the name, so that a method has one colour wherever it is shown. Where two would have
+    the same, the later one by name takes the next that is free.
+    """
+    taken: dict[int, str] = {}
+    for i, name in enumerate(sorted(names)):
+        begin = MOST_LOOKS * (i // MOST_LOOKS)
+        turns = (begin + (crc32(name.encode()) + k) % MOST_LOOKS for k in range(MOST_LOOKS))
+        taken[next(place for place in turns if place not in taken)] = name
+    return {name: place for place, name in taken.items()}
+
+
 def marks(comparison: Comparison, scheme: str | None = "light") -> dict[str, Mark]:
     """Return how each method is drawn, by its name; colours begin anew after the last."""
     lines = LOOKS[scheme or "dark"].lines
+    places = method_places(map(str, comparison.methods))
     return {
-        str(method): Mark(
-            lines[i % len(lines)],
-            SYMBOLS[(i + i // len(lines)) % len(SYMBOLS)],
-            "solid" if i < len(lines) else "dot",
+        name: Mark(
+            lines[i % MOST_LOOKS],
+            SYMBOLS[(i + i // MOST_LOOKS) % len(SYMBOLS)],
+            "solid" if i < MOST_LOOKS else "dot",
         )
-        for i, method in enumerate(comparison.methods)
+        for name, i in ((name, places[name]) for name in map(str, comparison.methods))
     }
 
 
@@ -192,8 +212,8 @@ def row_words(comparison: Comparison, row: Row) -> str:
         return row.why_not
     result = row.result
     return (
-        f"{text.duration(result.makespan)}, {text.share(comparison.gap(row))} above the bound, "
-        f"{comparison.verdict(row)}, algbw {text.bandwidth(result.algbw)}, "
+        f"{text.duration(result.makespan)}, {text.share(comparison.gap(row))} above the lower "
+        f"bound, {comparison.verdict(row)}, algbw {text.bandwidth(result.algbw)}, "
         f"busbw {text.bandwidth(result.busbw)}"
     )
 

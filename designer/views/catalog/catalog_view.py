@@ -75,6 +75,11 @@ class Look:
         there = {each.kind for each in self.entries}
         return tuple(kind for kind in COLLECTIVES if kind in there and kind != "custom")
 
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """Who found the plans."""
+        return tuple(sorted({each.found_by or each.formulation for each in self.entries}))
+
 
 @dataclass
 class Table:

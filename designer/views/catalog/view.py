@@ -25,6 +25,7 @@ from designer.views.catalog.catalog_view import CatalogView, Look, Table, made
 from designer.views.draw import import_card
 from designer.views.draw.files import file_name
 from widgets.charts.atlas import atlas_figure
+from widgets.charts.comparison import LOOKS, MOST_LOOKS, method_places
 
 if TYPE_CHECKING:
     from formulations.campaigns.catalog import Entry, TunerRange, TunerTable
@@ -163,7 +164,7 @@ def untuned(table: TunerTable) -> html.Div:
     root = f" from rank {table.root}" if table.root else ""
     return ui.div(
         "ds-note",
-        f"No stored plan of {ui.COLLECTIVE_LABELS[table.kind]}{root} can be replayed at other "
+        f"No stored plan of {table.kind}{root} can be replayed at other "
         "sizes. Compare methods at several sizes, and their plans are in the table.",
     )
 
@@ -193,13 +194,21 @@ def plans(entries: Sequence[Entry], name: str) -> html.Div:
     return html.Div([shown, ui.div("ds-note", left) if more > 0 else None])
 
 
-def ranges(table: TunerTable) -> html.Div:
-    """Return which plan is the fastest from where to where: a bar of sizes, and a table."""
+def ranges(table: TunerTable, among: Sequence[str] = ()) -> html.Div:
+    """Return which plan is the fastest from where to where: a bar of sizes, and a table.
+
+    Parameters
+    ----------
+    table
+        The ranges.
+    among
+        Methods that are shown beside it, whose colours are others.
+    """
     rows = [_range(each) for each in table.ranges]
     note = text.listing([text.sentence(each) for each in table.left_out[:2]])
     return html.Div(
         [
-            _bar(table.ranges),
+            _bar(table.ranges, among),
             ui.table("Best plan of each range of sizes", "ds-sto-table", RANGES, rows),
             ui.div("ds-note", note) if note else None,
         ]
@@ -211,8 +220,14 @@ def method(entry: Entry) -> str:
     return method_title(entry.formulation, entry.found_by)
 
 
-def _bar(found: Sequence[TunerRange]) -> html.Div:
+def _bar(found: Sequence[TunerRange], among: Sequence[str]) -> html.Div:
     """Return the ranges as parts of a bar, as wide as on a logarithmic axis."""
+    places = method_places({*among, *(each.algorithm for each in found)})
+    light, dark = LOOKS["light"].lines, LOOKS["dark"].lines
+    tones = {
+        name: f"light-dark({light[i % MOST_LOOKS]}, {dark[i % MOST_LOOKS]})"
+        for name, i in places.items()
+    }
     parts = [
         ui.div(
             "ds-sto-part",
@@ -221,7 +236,10 @@ def _bar(found: Sequence[TunerRange]) -> html.Div:
             html.Span(format_size(each.end), className="ds-sto-mark ds-sto-last")
             if each is found[-1]
             else None,
-            style={"flexGrow": round(math.log(each.end / each.begin), 3)},
+            style={
+                "flexGrow": round(math.log(each.end / each.begin), 3),
+                "--tone": tones[each.algorithm],
+            },
             title=f"{each.algorithm}, {format_size(each.begin)} to {format_size(each.end)}",
         )
         for each in found
@@ -403,7 +421,7 @@ def _standing(
     if table is None:
         told = doing(tuning, alike)
     else:
-        told = ranges(table) if table.ranges else untuned(table)
+        told = ranges(table, look.methods) if table.ranges else untuned(table)
     none = table is None or not table.ranges
     tuned = {"tuned": told, "csv_disabled": none, "json_disabled": none}
     if atlas is None:
@@ -411,7 +429,7 @@ def _standing(
         return {**NO_TABLE, **tuned, "doing": others, "tick_disabled": False}
     return {
         **tuned,
-        "atlas_figure": atlas_figure(atlas, scheme=scheme),
+        "atlas_figure": atlas_figure(atlas, scheme=scheme, among=look.methods),
         "atlas_box_hidden": False,
         "doing": ATLAS_NOTE,
         "tick_disabled": table is not None,
