@@ -6,7 +6,7 @@ The cluster of one row of what may fail or lag, made again from the row.
 from collections.abc import Mapping
 from typing import Any
 
-from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, no_update
+from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, html, no_update
 
 from ccl import text
 from ccl.errors import CclError, ProblemError
@@ -78,6 +78,11 @@ def register(app: Dash, studies: Studies) -> None:
         Input(ids.WHATIF_TAB, "value"),
         prevent_initial_call=False,
     )
+    app.clientside_callback(
+        ClientsideFunction("topoloom", "unmark"),
+        Input(ids.WHATIF_TARGET, "value"),
+        Input(ids.WHATIF_COLLECTIVES, "value"),
+    )
     for slider in (ids.WHATIF_LAG_ALPHA, ids.WHATIF_LAG_BETA):
         app.clientside_callback(
             "(value) => `${value}×`",
@@ -103,11 +108,20 @@ def _start(app: Dash, studies: Studies) -> None:
         },
     }
 
+    faults = {
+        "target": Output(ids.WHATIF_TARGET, "trouble"),
+        "collectives": Output(ids.WHATIF_COLLECTIVES, "error"),
+    }
+
     for kind, own in settings.items():
 
         @callback(
             app,
-            output={"job": Output(part(kind, "job"), "data"), "notes": commands.notes()},
+            output={
+                "job": Output(part(kind, "job"), "data"),
+                "status": Output(part(kind, "status"), "children", allow_duplicate=True),
+                **(faults if kind == "budget" else {}),
+            },
             inputs={"clicks": Input(part(kind, "run"), "n_clicks")},
             state={**stands, **own},
         )
@@ -120,26 +134,42 @@ def _start(app: Dash, studies: Studies) -> None:
 
 
 def _begun(studies: Studies, study: str, stands: Json, asks: Json) -> Json:
-    """Begin a study of the cluster as the sliders stand; return its key, or why there is none."""
+    """Begin a study of the cluster as the sliders stand; return its key, or why there is none.
+
+    What is refused is said beside the field that it is about, else beside the button.
+    """
     question, drawing, request, before = stands.values()
     if not question or not before or not drawing:
-        return {"notes": ui.note("open a cluster with two GPUs first")}
-    values = question["values"]
+        return {"status": _refused("open a cluster with two GPUs first")}
+    values, field = question["values"], "status"
     try:
         found = answering.standing(drawing, request, before, values)
         wanted = {**(request or {}), "size": values.get("size") or before["size"]}
-        names = asks.pop("collectives", None) or [wanted.get("collective")]
+        chosen = asks.pop("collectives", None)
+        field = "collectives" if chosen else "status"
+        names = chosen or [wanted.get("collective")]
         problems = [_problem(found, {**wanted, "collective": each}) for each in names]
         if study == "budget":
+            field = "target"
+            target = _target(asks["target"])
+            field = "status"
             links, devices = _costs(asks.pop("links")), _costs(asks.pop("devices"))
             costs = budget_card.costs_of(found.knobs, found.topology, links=links, devices=devices)
-            asks = {"costs": costs, "target": _target(asks["target"])}
+            asks = {"costs": costs, "target": target}
         told = {"study": study, "problems": [problem_to_json(each) for each in problems], **asks}
         kept = {"values": values, "drawing": drawing, "before": before, "asks": asks}
         key = studies.start(told, question=kept, owner=visitor())
     except CclError as error:
-        return {"notes": ui.note(str(error), title="Cannot begin")}
-    return {"job": {"key": sealed(key), "signature": before["signature"], "values": values}}
+        sentence = str(error)
+        if field == "status":
+            return {"status": _refused(sentence)}
+        return {"status": None, field: text.sentence(sentence)}
+    job = {"key": sealed(key), "signature": before["signature"], "values": values}
+    return {"job": job, **({"target": None, "collectives": None} if study == "budget" else {})}
+
+
+def _refused(sentence: str) -> html.Div:
+    return ui.banner("warning", "bad", text.sentence(sentence))
 
 
 def _costs(given: Json) -> dict[str, float | None]:
@@ -206,8 +236,7 @@ def _watch(app: Dash, studies: Studies, study: str) -> None:
         try:
             found = studies.found(key_of(job))
         except CclError as error:
-            told = ui.banner("warning", "bad", text.sentence(str(error)))
-            return told, {"key": job["key"], "turn": -1, "running": False}
+            return _refused(str(error)), {"key": job["key"], "turn": -1, "running": False}
         if found is None:
             return None, {"key": job["key"], "turn": -1, "running": False}
         turn = len(found.events) + found.cancelled
