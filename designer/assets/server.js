@@ -20,7 +20,7 @@
     window.dash_clientside.set_props("notifications", {
       sendNotifications: [
         {
-          action: "show", id, title, message, color: "orange", autoClose: 20_000, withBorder: true,
+          action: "show", id, title, message, color: "red", autoClose: 20_000, withBorder: true,
           ...more,
         },
       ],

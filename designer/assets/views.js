@@ -34,7 +34,7 @@
     set("notifications", {
       sendNotifications: [
         {
-          action: "show", id: "no-view", title: "No such view", color: "orange", withBorder: true,
+          action: "show", id: "no-view", title: "No such view", color: "red", withBorder: true,
           message: `This designer shows no view called ${addressOf(view)}.`, autoClose: 10_000,
         },
       ],

@@ -465,7 +465,6 @@ def fault(error: CclError, name: str) -> html.Div:
             {"remedy": f"{name}.{option}", "value": value},
             size="compact-sm",
             variant="light",
-            color="orange",
             mt=8,
         )
         content.append(html.Div(use))
