@@ -162,7 +162,13 @@ def _aside() -> dmc.AppShellAside:
             *live_card.sections(),
             _schedule(),
             overlays.tree_section(),
-            ui.card("Lower bounds", html.Div(id=ids.BOUNDS)),
+            ui.section(
+                "Lower bounds",
+                ui.folding(
+                    "Lower bounds", html.Small("no schedule is faster", className="ds-note")
+                ),
+                html.Div(id=ids.BOUNDS),
+            ),
             live_card.alike_section(),
             html.Section(
                 results.link_load(),

@@ -129,7 +129,7 @@ def compared(page: Page) -> None:
     """Compare the quick methods of an all-reduce on a DGX-1 with V100."""
     open_cluster(page, "DGX-1V", counted="8 GPUs · 16 links")
     page.locator("#collective").click()
-    page.get_by_role("option", name="AllReduce").click()
+    page.get_by_role("option", name="All-reduce").click()
     page.wait_for_timeout(1500)
     page.locator("#view").get_by_text("Compare").click()
     page.get_by_label("Sizes").fill("1KB to 100MB by 10")
@@ -203,7 +203,7 @@ def presented(page: Page) -> None:
     """Present an all-reduce on a ring to a class, the answer hidden."""
     open_cluster(page, "DGX A100", counted="8 GPUs", Hosts=1)
     page.locator("#collective").click()
-    page.get_by_role("option", name="AllReduce").click()
+    page.get_by_role("option", name="All-reduce").click()
     page.locator("#formulation").click()
     page.get_by_role("option").filter(has_text="Ring").first.click()
     page.wait_for_timeout(1500)

@@ -207,7 +207,7 @@ def result_words(result: Result) -> str:
         steady = f"; {text.duration(result.steady_makespan)} in the steady state"
     return (
         f"{asked.kind} of {format_size(asked.size)} on {result.problem.topology.name}: "
-        f"{text.duration(result.makespan)}, {text.share(result.gap)} above the bound of "
+        f"{text.duration(result.makespan)}, {text.share(result.gap)} above the lower bound of "
         f"{text.duration(result.bound.makespan)} ({result.verdict}){steady}\n"
         f"{text.digits(result.algbw)} GB/s algbw, {text.digits(result.busbw)} GB/s busbw; "
         f"{who}, {text.seconds(result.solve_time)}: {result.stop}"

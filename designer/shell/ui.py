@@ -205,7 +205,7 @@ class Extra:
 
 Tone = Literal["bad", "good", "plain"]
 _LOOK: dict[Tone, tuple[str, str, str]] = {
-    "bad": ("orange", "warning", "Not applied"),
+    "bad": ("red", "warning", "Not applied"),
     "good": ("teal", "check", "Done"),
     "plain": ("azure", "info", "Note"),
 }
@@ -336,14 +336,17 @@ DEVICE_TYPES: tuple[DeviceType, ...] = (
 )
 
 COLLECTIVE_LABELS: dict[str, str] = {
-    "all-gather": "AllGather",
-    "all-reduce": "AllReduce",
-    "reduce-scatter": "ReduceScatter",
-    "all-to-all": "AllToAll",
-    "broadcast": "Broadcast",
-    "reduce": "Reduce",
-    "gather": "Gather",
-    "scatter": "Scatter",
+    kind: kind.capitalize()
+    for kind in (
+        "all-gather",
+        "all-reduce",
+        "reduce-scatter",
+        "all-to-all",
+        "broadcast",
+        "reduce",
+        "gather",
+        "scatter",
+    )
 }
 """Collectives that have a name; a custom one comes from a file."""
 ROOTED = ("broadcast", "reduce", "gather", "scatter")

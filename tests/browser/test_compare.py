@@ -143,7 +143,7 @@ def test_three_methods_at_two_sizes_are_compared_played_and_opened(designer: Pag
     page.get_by_role("button", name="Back to the table").click()
     rows.last.get_by_text("ring").click()
     expect(page.locator("#canvas-pane .tl")).to_be_visible()
-    expect(page.locator("#schedule")).to_contain_text("AllGather of 1 MB")
+    expect(page.locator("#schedule")).to_contain_text("All-gather of 1 MB")
     expect(page.locator("#schedule")).not_to_contain_text("Out of date")
     expect(page.get_by_role("textbox", name="Formulation")).to_have_value("Ring")
     assert page.evaluate("document.querySelector('#canvas .tl').__canvas.clock.end") > 0

@@ -89,7 +89,7 @@ def test_a_comparison_plays_from_disk(new_page: Callable[..., Page], tmp_path: P
     page = new_page(color_scheme="dark")
     page.goto(file.as_uri())
     page.wait_for_function(f"() => {PAIR}?.sides.every((side) => side.playback)")
-    expect(page).to_have_title("all-gather on ring")
+    expect(page).to_have_title("All-gather on ring")
     box = page.get_by_role("combobox", name="Schedule A")
     before = page.evaluate(f"{PAIR}?.sides[0].playback.makespan")
     small = page.locator("optgroup[label='40 KB'] option").first.get_attribute("value")

@@ -32,6 +32,6 @@ def test_a_solve_is_answered_from_the_catalog_and_its_plan_opens(page, serve_wit
     with page.expect_download() as download:
         page.get_by_role("button", name="Export the table as CSV").click()
     assert download.value.suggested_filename.endswith("-all-gather-tuner.csv")
-    page.locator("#catalog-plans").get_by_role("button", name="AllGather").click()
+    page.locator("#catalog-plans").get_by_role("button", name="All-gather").click()
     expect(page.locator("#stage")).to_have_attribute("data-view", "canvas", timeout=SLOW)
     expect(page.locator("#schedule-section")).to_contain_text("makespan")

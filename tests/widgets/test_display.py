@@ -87,7 +87,7 @@ def test_the_words_of_a_result_say_how_long_and_how_good(result):
     told = shown(result)[TEXT]
 
     assert told.startswith("all-gather of 4 MB on ")
-    assert ": 60 µs, 100 % above the bound of 30 µs (feasible)\n" in told
+    assert ": 60 µs, 100 % above the lower bound of 30 µs (feasible)\n" in told
 
 
 def test_a_bound_alone_is_drawn_as_its_argument():

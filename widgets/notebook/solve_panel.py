@@ -85,7 +85,7 @@ class SolvePanel(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no typ
         self._job: SolveJob | None = None
         self._task: asyncio.Task[None] | None = None
         self._solves = self._found = 0
-        kinds = [kind for kind in COLLECTIVES if kind != "custom"]
+        kinds = [(kind.capitalize(), kind) for kind in COLLECTIVES if kind != "custom"]
         self.collective = ipywidgets.Dropdown(options=kinds, description="Collective")
         self.size = ipywidgets.Text("1MB", description="Size", continuous_update=False)
         self.chunks = _chunks()
@@ -119,8 +119,8 @@ class SolvePanel(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no typ
         collective = problem.collective
         rows = None if problem.windows else rows_of(collective)
         if rows is None:
-            others = [(kind, kind) for kind in self.collective.options]
-            self.collective.options = [(f"{collective.kind}, as given", GIVEN), *others]
+            given = (f"{collective.kind.capitalize()}, as given", GIVEN)
+            self.collective.options = [given, *self.collective.options]
             self.collective.value = GIVEN
             return
         self.collective.value = collective.kind
@@ -263,7 +263,7 @@ class SolvePanel(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no typ
         if result.steady_makespan is not None:
             steady = f"{result.steady_makespan:.6g} µs in the steady state; "
         self._say(
-            f"{result.makespan:.6g} µs, {result.gap:.2%} above the bound of "
+            f"{result.makespan:.6g} µs, {result.gap:.2%} above the lower bound of "
             f"{result.bound.makespan:.6g} µs ({result.verdict}): {result.stop}; {steady}"
             f"{result.algbw:.4g} GB/s algbw, {result.busbw:.4g} GB/s busbw"
         )

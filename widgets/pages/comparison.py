@@ -98,7 +98,7 @@ def comparison_html(
         "theme": theme,
         "height": "100%",
     }
-    title = f"{problem.collective.kind} on {topology.name}"
+    title = f"{problem.collective.kind.capitalize()} on {topology.name}"
     methods = text.count(len(comparison.methods), "method")
     sizes = text.count(len(comparison.sizes), "size")
     about = (

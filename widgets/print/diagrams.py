@@ -280,14 +280,14 @@ def atlas_picture(
     """
     ink = ink_of(style, font)
     tints = colours(atlas, "light" if style == "paper" else style)
-    left = max(width(each, ink.size) for each in atlas.kinds) + 1.2 * ink.size
+    left = max(width(each.capitalize(), ink.size) for each in atlas.kinds) + 1.2 * ink.size
     top, high = 2.2 * ink.size, _HIGH * ink.size
     across = (wide - left - 0.5 * ink.size) / len(atlas.sizes)
     shapes: list[Shape] = []
     for row, kind in enumerate(atlas.kinds):
         middle = top + (row + 0.5) * high
         at = (left - 0.7 * ink.size, middle + 0.35 * ink.size)
-        shapes.append(Words(at, kind, ink.size, ink.look.text, anchor="end"))
+        shapes.append(Words(at, kind.capitalize(), ink.size, ink.look.text, anchor="end"))
         for column, size in enumerate(atlas.sizes):
             x, y = left + column * across, top + row * high
             rect = Rect(x, y, x + across, y + high).grown(-1.0)
@@ -310,7 +310,9 @@ def _cell(cell: Cell, rect: Rect, tints: dict[str, str], *, ink: Ink) -> Iterato
     if cell.method is None:
         yield Box(rect, ink.look.line, radius=3.0, opacity=0.5)
         return
-    told = f"{cell.kind} of {format_size(cell.size)}: {cell.method}, {gain_words(cell)}"
+    told = (
+        f"{cell.kind.capitalize()} of {format_size(cell.size)}: {cell.method}, {gain_words(cell)}"
+    )
     yield Box(rect, tints[cell.method], radius=3.0, opacity=_TINT, title=told)
     x, y = rect.middle
     gain = "" if cell.gain is None else f"{cell.gain:.3g}×"

@@ -222,7 +222,7 @@ def comparison_picture(
         _bound(board, comparison, quantity)
         board.legend()
     problem = comparison.problem
-    title = f"{problem.collective.kind} on {problem.topology.name}"
+    title = f"{problem.collective.kind.capitalize()} on {problem.topology.name}"
     about = f"{UPWARDS[quantity]} of {text.count(len(named), 'method')} over sizes"
     return board.plot(title, about)
 

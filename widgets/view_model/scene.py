@@ -119,7 +119,7 @@ def scene(
         "epoch_duration": step,
         "epochs": epochs,
         "sentences": _sentences(problem, timeline, step=step, epochs=epochs),
-        "title": f"{collective.kind} on {topology.name}{part}",
+        "title": f"{collective.kind.capitalize()} on {topology.name}{part}",
         "details": None if part else _details(problem, timeline),
         **({} if part else marks(problem, timeline)),
         **_terms(timeline),
@@ -236,9 +236,9 @@ def cuts(bounds: Iterable[Bound]) -> list[dict[str, Any]]:
 
 
 def at_least(bound: Bound) -> str:
-    """Write a bound, with the plans that it is about where these are not all."""
+    """Write a bound on the makespan, with the plans that it is about where these are not all."""
     kind = " for whole chunks" if bound.whole_chunks else ""
-    return f"≥ {text.duration(bound.makespan)}{kind}"
+    return f"lower bound {text.duration(bound.makespan)}{kind}"
 
 
 def _across(bound: Bound, cut: Cut) -> str:

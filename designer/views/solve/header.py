@@ -106,7 +106,7 @@ def answer(
         return [html.Span("Solving" if solving else "No schedule yet", className="ds-answer-said")]
     figures = (
         (text.duration(summary["makespan"]), "makespan"),
-        (text.share(summary["gap"]), "above the bound"),
+        (text.share(summary["gap"]), "above the lower bound"),
     )
     old = stale or trouble
     look = "ds-answer-figures ds-answer-old" if old else "ds-answer-figures"

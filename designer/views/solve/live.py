@@ -114,7 +114,8 @@ def cut_summary(cut: Cut, topology: Topology, makespan: float) -> Json:
         "bandwidth": cut.bandwidth,
         "makespan": makespan,
         "where": cut_words(cut, topology),
-        "label": f"Bottleneck cut · {text.bandwidth(cut.bandwidth)} · ≥ {text.duration(makespan)}",
+        "label": f"Bottleneck cut · {text.bandwidth(cut.bandwidth)} · "
+        f"bandwidth alone {text.duration(makespan)}",
     }
 
 

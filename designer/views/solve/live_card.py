@@ -102,6 +102,7 @@ def optimum_card(found: Json | None, chosen: str | int | None) -> Any:
     if found.get("trouble"):
         return html.P(found["trouble"], className="ds-card ds-quiet")
     cuts = found["cuts"]
+    per = f"per {text.size(found['size'])}, bandwidth alone"
     rows = [_cut(each, number=i, pressed=chosen == f"cut{i}") for i, each in enumerate(cuts)]
     more = len(cuts) - MOST_CUTS
     return ui.div(
@@ -109,7 +110,7 @@ def optimum_card(found: Json | None, chosen: str | int | None) -> Any:
         ui.div(
             "ds-figures",
             _figure(text.bandwidth(found["algbw"]), "upper limit of algbw"),
-            _figure(text.duration(found["makespan"]), f"per {text.size(found['size'])}"),
+            _figure(text.duration(found["makespan"]), per),
         ),
         _proof(found),
         *rows[:MOST_CUTS],

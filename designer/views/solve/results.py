@@ -107,7 +107,7 @@ def cut_of(bound: Mapping[str, Any]) -> Json:
         "bandwidth": bound["bandwidth"],
         "makespan": bound["makespan"],
         "label": f"{name} · {text.bandwidth(bound['bandwidth'])}"
-        f" · ≥ {text.duration(bound['makespan'])}{plans}",
+        f" · lower bound {text.duration(bound['makespan'])}{plans}",
     }
 
 
@@ -155,7 +155,7 @@ def schedule_panel(
         verdict = ui.banner("clock", "plain", f"Out of date: {stale} has changed. Solve again.")
     stats = [
         _stat(text.duration(summary["makespan"]), "makespan"),
-        _stat(text.share(summary["gap"]), "above the bound"),
+        _stat(text.share(summary["gap"]), "above the lower bound"),
         _stat(text.bandwidth(summary["algbw"]), "algbw"),
         _stat(text.bandwidth(summary["busbw"]), "busbw"),
     ]

@@ -253,7 +253,7 @@ def _told(value: float | None, words: Callable[[float], str]) -> str:
 
 COLUMNS: tuple[tuple[str, str, Callable[[Row], str]], ...] = (
     ("cluster", "Cluster", lambda row: row.cluster),
-    ("collective", "Collective", lambda row: row.collective),
+    ("collective", "Collective", lambda row: row.collective.capitalize()),
     ("size", "Size", lambda row: format_size(row.size)),
     ("formulation", "Method", _method),
     ("makespan", "Makespan", lambda row: _told(row.makespan, text.duration)),
@@ -351,11 +351,9 @@ def _choose(app: Dash, shelf: Shelf) -> None:
 
 
 def _entries(rows: Sequence[Row], field: str) -> list[dict[str, str]]:
-    """Return the names to choose from, methods by what they are called on the page."""
-    return [
-        {"value": each, "label": method_title(each) if field == "formulation" else each}
-        for each in values(rows, field)
-    ]
+    """Return the names to choose from, as they are called on the page."""
+    called = {"formulation": method_title, "collective": str.capitalize}.get(field, str)
+    return [{"value": each, "label": called(each)} for each in values(rows, field)]
 
 
 def _arrange(app: Dash) -> None:
