@@ -63,6 +63,8 @@ def test_a_drawing_stands_where_the_canvas_has_it(given):
 
         assert alike(hosts, wanted["hosts"])
         assert alike([numbers_of(line) for line in stage.lines], wanted["lines"])
+        dots = sorted(list(dot) for line in stage.lines for dot in line.dots)
+        assert alike(dots, sorted(wanted["dots"]))
         assert alike(flat, wanted["regions"])
     keys = [*(group.key for group in groups), *(each.name for each in shown)]
 

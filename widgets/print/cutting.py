@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from widgets.print.routes import Ends
+from widgets.print.buses import Ends
 from widgets.print.sheet import Area, Box, Point, Rect, Shape, Stroke, Words, around, width
 from widgets.print.stage import HOST_NAME, Line, Stage
 from widgets.print.style import Look

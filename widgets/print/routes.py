@@ -1,10 +1,11 @@
-"""How links run on a drawing: straight, bent around devices, together along a trunk, or cut short.
+"""How links run on a drawing: straight, bent around devices, along a bus, or cut short.
 
 What the canvas computes (`widgets/js/src/geometry.js` and `elements.js`).
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -12,13 +13,12 @@ from typing import Literal
 
 import numpy as np
 
-from widgets.print.sheet import Point, Rect, around
+from widgets.print.buses import CLEARANCE, Ends, buses_of, clamped
+from widgets.print.sheet import Point, Rect
 
-Ends = tuple[str, str]
-
-Route = float | Literal["xy", "yx", "stubs"]
-"""How a link runs: how far it bends to the side; around a right angle, with the abscissa of its
-first end and the ordinate of its second or the other way about; or as a short piece at its ends."""
+Route = float | tuple[Point, ...] | Literal["stubs"]
+"""How a link runs: how far it bends to the side; along the corners of a bus; or as a short piece at
+its ends."""
 
 _MOST_BENT = 900
 """Lines above which they are not led around devices: nobody can follow that many anyway."""
@@ -26,8 +26,8 @@ _MOST_BENT = 900
 
 def routes_of(
     pairs: Sequence[Ends], boxes: Mapping[str, Rect], switches: Iterable[str]
-) -> dict[Ends, Route]:
-    """Return how the line between each pair of boxes runs.
+) -> tuple[dict[Ends, Route], dict[Ends, list[Point]]]:
+    """Return how the line between each pair of boxes runs, and dots where wires of buses join.
 
     Parameters
     ----------
@@ -38,21 +38,18 @@ def routes_of(
     switches
         Those among them that are switches.
     """
-    buses = _buses(switches, pairs)
     routes: dict[Ends, Route] = dict.fromkeys(pairs, 0.0)
     stubs = _closing(pairs, boxes)
+    buses = buses_of(pairs, boxes, switches)
     if len(pairs) <= _MOST_BENT:
-        trunks = _trunks(pairs, boxes, buses)
         for a, b in pairs:
-            if (a, b) not in stubs and not _is_bus((a, b), boxes, buses):
+            if (a, b) not in stubs and (a, b) not in buses.routes:
                 others = _rects(boxes, {a, b})
-                bend = trunks.get((a, b)) or bend_around(boxes[a].middle, boxes[b].middle, others)
-                routes[a, b] = bend
-    return routes | dict.fromkeys(stubs, "stubs")
+                routes[a, b] = bend_around(boxes[a].middle, boxes[b].middle, others)
+    return routes | buses.routes | dict.fromkeys(stubs, "stubs"), buses.dots
 
 
 _BENDS = (0, 60, -60, 95, -95, 140, -140, 200, -200, 280, -280)
-_CLEARANCE = 5.0
 _MOST_SAMPLES = 400
 """Points of a way that are looked at."""
 _REACH = 150.0
@@ -61,7 +58,7 @@ _REACH = 150.0
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """The visible part of a link: straight, a parabola with control point `c`, or two legs."""
+    """The visible part of a link: straight, a parabola with control point `c`, or legs."""
 
     a: Point
     b: Point
@@ -72,12 +69,14 @@ class Curve:
     def at(self, share: float, side: float = 0.0) -> Point:
         """Return the point so far on the way from a to b, `side` to the right of it."""
         if self.legs:
-            first, second = self.legs
-            turn = math.dist(*first) / self.length
-            (a, b), part = first, share / (turn or 1.0)
-            if share >= turn:
-                (a, b), part = second, (share - turn) / ((1 - turn) or 1.0)
-            return Curve(a, b, None, 1.0).at(part, side)
+            left = share * self.length
+            for a, b in self.legs[:-1]:
+                if left < (length := math.dist(a, b)):
+                    return Curve(a, b, None, length).at(left / length, side)
+                left -= length
+            a, b = self.legs[-1]
+            length = math.dist(a, b) or 1.0
+            return Curve(a, b, None, length).at(left / length, side)
         (ax, ay), (bx, by) = self.a, self.b
         if self.c is None:
             x, y, dx, dy = ax + (bx - ax) * share, ay + (by - ay) * share, bx - ax, by - ay
@@ -94,7 +93,7 @@ class Curve:
     @property
     def stubs(self) -> tuple[tuple[Point, Point], ...]:
         """The two pieces that are left of one that is cut short, each from its device outwards."""
-        if not self.legs or self.legs[0][1] == self.legs[1][0]:
+        if len(self.legs) != 2 or self.legs[0][1] == self.legs[1][0]:
             return ()
         (a, out), (into, b) = self.legs
         return (a, out), (b, into)
@@ -114,8 +113,12 @@ STUB = 30.0
 def curve_between(start: Rect, end: Rect, bend: Route = 0.0) -> Curve:
     """Return the way from box to box."""
     p, q = start.middle, end.middle
-    if isinstance(bend, str):
-        return _stubs(start, end) if bend == "stubs" else _turned(start, end, bend)
+    if bend == "stubs":
+        return _stubs(start, end)
+    if isinstance(bend, tuple):
+        way = [clamped(start, bend[0]), *bend, clamped(end, bend[-1])]
+        legs = tuple(itertools.pairwise(way))
+        return Curve(way[0], way[-1], None, sum(math.dist(*leg) for leg in legs) or 1.0, legs)
     c = control(p, q, bend) if bend else None
     a, b = _border(start, c or q), _border(end, c or p)
     length = math.dist(a, b)
@@ -132,25 +135,6 @@ def _stubs(start: Rect, end: Rect) -> Curve:
     b = _border(end, (q[0] - 1e4 * dx, q[1] - 1e4 * dy))
     out, into = (a[0] + STUB * dx, a[1] + STUB * dy), (b[0] - STUB * dx, b[1] - STUB * dy)
     return Curve(a, b, None, 2 * STUB, ((a, out), (into, b)))
-
-
-def _turned(start: Rect, end: Rect, route: Literal["xy", "yx"]) -> Curve:
-    p, q = start.middle, end.middle
-    corner = (p[0], q[1]) if route == "xy" else (q[0], p[1])
-    a, b = _leaves(start, corner, away=q), _leaves(end, corner, away=p)
-    turn = b if end.has(corner) else a if start.has(corner) else corner
-    legs = (a, turn), (turn, b)
-    return Curve(a, b, None, math.dist(*legs[0]) + math.dist(*legs[1]) or 1.0, legs)
-
-
-def _leaves(box: Rect, corner: Point, *, away: Point) -> Point:
-    """Return where a leg to a corner leaves a box; of one within, on the side that lies ahead."""
-    if not box.has(corner):
-        return _border(box, corner)
-    (x, y), (mx, my) = corner, box.middle
-    if abs(x - mx) >= abs(y - my):
-        return x, box.y2 if away[1] > my else box.y1
-    return box.x2 if away[0] > mx else box.x1, y
 
 
 def control(p: Point, q: Point, bend: float) -> Point:
@@ -199,7 +183,7 @@ def bend_around(p: Point, q: Point, boxes: np.ndarray) -> float:
 
 
 def _near(p: Point, q: Point, boxes: np.ndarray) -> np.ndarray:
-    grown = boxes + np.array([-_CLEARANCE, -_CLEARANCE, _CLEARANCE, _CLEARANCE])
+    grown = boxes + np.array([-CLEARANCE, -CLEARANCE, CLEARANCE, CLEARANCE])
     (left, right), (top, bottom) = sorted((p[0], q[0])), sorted((p[1], q[1]))
     kept: np.ndarray = grown[
         (grown[:, 0] < right + _REACH)
@@ -228,80 +212,6 @@ def covered(curve: Curve, boxes: Sequence[Rect], *, parts: int = 48) -> tuple[bo
         any(box.x1 <= x <= box.x2 and box.y1 <= y <= box.y2 for box in boxes) for x, y in middles
     )
     return found if any(found) else ()
-
-
-def _buses(switches: Iterable[str], pairs: Iterable[Ends]) -> dict[str, set[str]]:
-    """Return what each switch is joined with."""
-    found: dict[str, set[str]] = {name: set() for name in switches}
-    for a, b in pairs:
-        for one, other in ((a, b), (b, a)):
-            if one in found:
-                found[one].add(other)
-    return found
-
-
-def _is_bus(ends: Ends, boxes: Mapping[str, Rect], buses: Mapping[str, set[str]]) -> bool:
-    """Return whether a link runs straight, behind nothing but what its switch is joined with."""
-    p, q = (boxes[end].middle for end in ends)
-    if abs(p[0] - q[0]) >= 1 and abs(p[1] - q[1]) >= 1:
-        return False
-    return any(
-        bend_around(p, q, _rects(boxes, {*ends, *buses[end]})) == 0 for end in ends if end in buses
-    )
-
-
-_FEWEST_TOGETHER = 24
-_BLOCKED = 0.25
-"""Lines to a switch that run together, at least, and the share of them that boxes must block."""
-
-
-def _trunks(
-    pairs: Iterable[Ends], boxes: Mapping[str, Rect], buses: Mapping[str, set[str]]
-) -> dict[Ends, Route]:
-    """Return the routes of lines to switches that so many lead to that they run together.
-
-    They run along the rows of what is joined to the switch to its column, or along their columns to
-    its row, whichever passes behind less.
-    """
-    found: dict[Ends, Route] = {}
-    for hub, joined in buses.items():
-        mine = [ends for ends in pairs if hub in ends] if len(joined) >= _FEWEST_TOGETHER else []
-        blocked = [
-            ends
-            for ends in mine
-            if _crossings(
-                boxes[ends[0]].middle, boxes[ends[1]].middle, 0.0, boxes=_grown(boxes, set(ends))
-            )
-        ]
-        if mine and len(blocked) >= _BLOCKED * len(mine):
-            plans = [
-                _plan(mine, hub, boxes=boxes, joined=joined, down=down) for down in (True, False)
-            ]
-            found |= min(plans, key=lambda plan: (-len(plan[1]), plan[0]))[1]
-    return found
-
-
-def _plan(
-    mine: Iterable[Ends], hub: str, *, boxes: Mapping[str, Rect], joined: Set[str], down: bool
-) -> tuple[int, dict[Ends, Route]]:
-    """Return how many boxes lines to a switch would pass behind, and routes of those that can."""
-    hits = 0
-    routes: dict[Ends, Route] = {}
-    for a, b in mine:
-        route: Literal["xy", "yx"] = "xy" if down == (b == hub) else "yx"
-        strips = [
-            around([Rect(x, y, x, y) for x, y in leg]).grown(3.0)
-            for leg in _turned(boxes[a], boxes[b], route).legs
-        ]
-        hit = [
-            name
-            for name, box in boxes.items()
-            if name not in (a, b) and any(strip.meets(box) for strip in strips)
-        ]
-        hits += len(hit)
-        if joined >= set(hit):
-            routes[a, b] = route
-    return hits, routes
 
 
 _FEWEST_STUBS = 12
@@ -339,12 +249,6 @@ def _closing(pairs: Iterable[Ends], boxes: Mapping[str, Rect]) -> set[Ends]:
 def _spot(middle: Point) -> tuple[int, int]:
     """Return the pixel of a point."""
     return math.floor(middle[0] + 0.5), math.floor(middle[1] + 0.5)
-
-
-def _grown(boxes: Mapping[str, Rect], without: Set[str]) -> np.ndarray:
-    """Return all boxes but some with the room that a link leaves around them."""
-    grown: np.ndarray = _rects(boxes, without) + np.array([-1.0, -1.0, 1.0, 1.0]) * _CLEARANCE
-    return grown
 
 
 def _rects(boxes: Mapping[str, Rect], without: Set[str]) -> np.ndarray:

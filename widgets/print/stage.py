@@ -24,7 +24,8 @@ import numpy as np
 from ccl.layout import layout
 from ccl.text import count
 from ccl.topology import Device, DeviceKind, Link, Topology
-from widgets.print.routes import Curve, Ends, covered, curve_between, routes_of
+from widgets.print.buses import Ends
+from widgets.print.routes import Curve, covered, curve_between, routes_of
 from widgets.print.sheet import Point, Rect, around
 
 MOST_DEVICES = 300
@@ -248,6 +249,8 @@ class Line:
         What it is, for people.
     covered
         Which parts lie beneath devices that it crosses; empty if none does.
+    dots
+        Where it joins other lines of a bus; each dot is with one of them.
     """
 
     curve: Curve
@@ -255,6 +258,7 @@ class Line:
     carries: Mapping[Ends, bool]
     title: str
     covered: tuple[bool, ...] = ()
+    dots: tuple[Point, ...] = ()
 
     @property
     def one_way(self) -> bool:
@@ -366,7 +370,7 @@ def _lines(
     switches: Iterable[str],
 ) -> tuple[Line, ...]:
     lines = []
-    routes = routes_of(list(pairs), boxes, switches)
+    routes, dots = routes_of(list(pairs), boxes, switches)
     for (a, b), links in pairs.items():
         carries = {each.ends: home.get(each.src, each.src) == a for each in links}
         line = Line(
@@ -374,6 +378,7 @@ def _lines(
             width=_width(links, carries) * (0.45 if len(pairs) > _MANY_LINKS else 1.0),
             carries=carries,
             title=_title(links, carries),
+            dots=tuple(dots.get((a, b), ())),
         )
         lines.append(line)
     if len(pairs) + len(boxes) > _MOST_COVERED:

@@ -22,6 +22,7 @@ from widgets.print.routes import Curve
 from widgets.print.sheet import (
     Area,
     Box,
+    Dot,
     Picture,
     Point,
     Rect,
@@ -369,6 +370,8 @@ class View:
                 round=not cut and not stubs,
                 title=line.title,
             )
+        for dot in line.dots:
+            yield Dot(dot, width / 2 + 2.4, color)
         if tip is not None:
             yield Area((tip,), color, opacity)
 

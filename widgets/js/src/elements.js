@@ -8,8 +8,9 @@
  * @typedef {import("./geometry.js").Route} Route
  */
 
+import { busesOf } from "./buses.js";
 import { GROUP, counts, isGroup } from "./folding.js";
-import { STUB, bendAround, centre, crosses, curveBetween, grown, hullRect, overlap, rectAt, rectOf } from "./geometry.js";
+import { STUB, bendAround, centre, curveBetween, rectAt } from "./geometry.js";
 import { KINDS, endsKey } from "./model.js";
 
 /** A device by its name or a group by its key. */
@@ -32,60 +33,20 @@ export const boxesOf = ({ devices, groups, positions }) =>
   ]);
 
 /**
- * How each line runs, by id: it bends to go around the devices in its way, turns once where it is one of many
- * to a switch, and is cut short where it closes a row. @param {Shown} shown @returns {Map<string, Route>}
+ * How each line runs, by id: along a bus where it is one of many to a switch, cut short where it closes a row, and
+ * else bent to go around the devices in its way; and where wires of buses join.
+ * @param {Shown} shown @returns {{routes: Map<string, Route>, dots: import("./buses.js").Dot[]}}
  */
-export function routesOf(shown) {
+export function waysOf(shown) {
   const boxes = boxesOf(shown);
   const { lines } = shown;
   const stubs = stubsOf(lines, boxes);
-  const buses = busesOf(shown);
-  const trunks = lines.length > MOST_BENT ? new Map() : trunksOf(lines, boxes, buses);
-  return new Map(
-    lines.map((line) => {
-      if (stubs.has(line.id)) return [line.id, "stubs"];
-      if (lines.length > MOST_BENT) return [line.id, 0];
-      const [from, to] = [line.a, line.b].map((end) => centre(boxes.get(end)));
-      const straight = isBus(line, { boxes, buses, from, to });
-      if (straight) return [line.id, 0];
-      return [line.id, trunks.get(line.id) ?? bendAround(from, to, withoutEnds(boxes, line))];
-    }),
-  );
-}
-
-/** Lines to a switch from which on they run together, and the share of them that boxes must be in the way of. */
-const FEWEST_TOGETHER = 24;
-const BLOCKED = 0.25;
-
-/**
- * Ways of the lines to switches that so many lead to that they run together: along the rows of what is
- * joined to the switch to its column, or along their columns to its row, whichever passes behind less.
- * @param {Line[]} lines @param {Map<string, Rect>} boxes @param {Map<string, Set<string>>} buses
- * @returns {Map<string, "xy" | "yx">}
- */
-function trunksOf(lines, boxes, buses) {
-  const found = new Map();
-  for (const [hub, joined] of buses) {
-    if (joined.size < FEWEST_TOGETHER) continue;
-    const mine = lines.filter(({ a, b }) => a === hub || b === hub).map((line) => ({ line, others: [...boxes].filter(([name]) => name !== line.a && name !== line.b) }));
-    const blocked = mine.filter(({ line: { a, b }, others }) => crosses(centre(boxes.get(a)), centre(boxes.get(b)), others.map(([, box]) => box)));
-    if (blocked.length < BLOCKED * mine.length) continue;
-    const plans = ["column", "row"].map((along) => {
-      const plan = { hits: 0, routes: new Map() };
-      for (const { line, others } of mine) {
-        const way = (along === "column") === (line.b === hub) ? "xy" : "yx";
-        const { legs } = curveBetween(boxes.get(line.a), boxes.get(line.b), way);
-        const strips = legs.map((leg) => grown(hullRect(leg.map(rectOf)), 3));
-        const hit = others.filter(([, box]) => strips.some((strip) => overlap(strip, box)));
-        plan.hits += hit.length;
-        if (hit.every(([name]) => joined.has(name))) plan.routes.set(line.id, way);
-      }
-      return plan;
-    });
-    const [best] = plans.sort((p, q) => q.routes.size - p.routes.size || p.hits - q.hits);
-    for (const [id, way] of best.routes) found.set(id, way);
-  }
-  return found;
+  const { routes: buses, dots } = busesOf(shown, boxes);
+  const bent = (line) => {
+    const [from, to] = [line.a, line.b].map((end) => centre(boxes.get(end)));
+    return lines.length > MOST_BENT ? 0 : bendAround(from, to, withoutEnds(boxes, line));
+  };
+  return { routes: new Map(lines.map((line) => [line.id, stubs.has(line.id) ? "stubs" : buses.get(line.id) ?? bent(line)])), dots };
 }
 
 /** Lines that close rows from which on they are cut short: of fewer each can be followed. */
@@ -117,31 +78,6 @@ function stubsOf(lines, boxes) {
   };
   const found = lines.filter(closes).map(({ id }) => id);
   return new Set(found.length < FEWEST_STUBS ? [] : found);
-}
-
-/** What each switch is joined with, a folded one too. @param {Shown} shown @returns {Map<string, Set<string>>} */
-function busesOf({ devices, groups, lines }) {
-  const switches = [...devices.filter((d) => d.kind === "switch").map((d) => d.name), ...groups.filter(({ members }) => members.every((d) => d.kind === "switch")).map(({ key }) => key)];
-  const found = new Map(switches.map((name) => [name, new Set()]));
-  for (const { a, b } of lines) {
-    found.get(a)?.add(b);
-    found.get(b)?.add(a);
-  }
-  return found;
-}
-
-/**
- * Whether a line runs straight across or down, behind nothing but what its switch is joined with too:
- * such lines lie on one another, and look like the bus that they are.
- */
-function isBus({ a, b }, { boxes, buses, from, to }) {
-  if (Math.abs(from.x - to.x) >= 1 && Math.abs(from.y - to.y) >= 1) return false;
-  return [a, b].some((end) => {
-    const joined = buses.get(end);
-    if (!joined) return false;
-    const strangers = [...boxes].filter(([name]) => name !== a && name !== b && !joined.has(name));
-    return bendAround(from, to, strangers.map(([, box]) => box)) === 0;
-  });
 }
 
 /** All boxes but those of the ends of a line. @param {Map<string, Rect>} boxes @param {Line} line */
@@ -207,11 +143,11 @@ const beside = (p, q, { x, y }) => {
 /** Dashes and gaps of a piece of a line that is cut short: it ends in dots. Together `STUB`. */
 const ENDING = [14, 4, 5, 4, 3];
 
-/** What cytoscape needs to draw a line that turns, or of which only the ends are to be seen. */
+/** What cytoscape needs to draw a line that has corners, or of which only the ends are to be seen. */
 function turns(way, { from, to }) {
   const { a, b, legs } = curveBetween(from, to, way);
   const ends = [[a, from], [b, to]].map(([p, box]) => [p.x - centre(box).x, p.y - centre(box).y]);
-  const points = way === "stubs" ? [legs[0][1], legs[1][0]] : [legs[0][1]];
+  const points = way === "stubs" ? [legs[0][1], legs[1][0]] : way;
   const found = points.map((point) => beside(centre(from), centre(to), point));
   const gap = Math.hypot(points[0].x - points.at(-1).x, points[0].y - points.at(-1).y);
   return { start: ends[0], end: ends[1], weights: found.map(([share]) => share), distances: found.map(([, far]) => far), dash: [...ENDING, gap, ...ENDING.toReversed(), 9] };
@@ -227,7 +163,7 @@ export const lineElement = (line, { way, thin, boxes }) => ({
     a: line.a,
     b: line.b,
     width: lineWidth(line, thin),
-    ...(typeof way === "string" ? turns(way, boxes) : { bend: way }),
+    ...(typeof way === "number" ? { bend: way } : turns(way, boxes)),
   },
-  classes: [line.back ? "" : "oneway", typeof way === "string" ? `turned ${way}` : way ? "bent" : "", thin ? "thin" : "", line.parts ? "bundle" : ""].join(" "),
+  classes: [line.back ? "" : "oneway", way === "stubs" ? "turned stubs" : typeof way !== "number" ? "turned" : way ? "bent" : "", thin ? "thin" : "", line.parts ? "bundle" : ""].join(" "),
 });

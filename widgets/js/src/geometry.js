@@ -8,12 +8,11 @@
  * @property {Point} a
  * @property {Point} b
  * @property {Point | null} c
- * @property {[[Point, Point], [Point, Point]]} [legs] the two straight parts of one that turns or is cut short
+ * @property {[Point, Point][]} [legs] the straight parts of one that has corners or is cut short
  * @property {number} length
  *
- * @typedef {number | "xy" | "yx" | "stubs"} Route how a link runs: how far it bends to the side; around a right
- *   angle, with the abscissa of its first end and the ordinate of its second or the other way about; or as a
- *   short piece at either end, outwards
+ * @typedef {number | Point[] | "stubs"} Route how a link runs: how far it bends to the side; along corners, which
+ *   are those of a bus; or as a short piece at either end, outwards
  */
 
 import { KINDS } from "./model.js";
@@ -83,46 +82,37 @@ const controlPoint = (p, q, bend) => {
   };
 };
 
-/**
- * Where a leg to a point leaves a box; where the point is within, on the side of it that lies ahead.
- * @param {Rect} r @param {{inside: Point, away: Point}} where
- */
-const borderAt = (r, { inside, away }) => {
-  if (!within(r, inside)) return borderPoint(r, inside);
-  const m = centre(r);
-  if (Math.abs(inside.x - m.x) >= Math.abs(inside.y - m.y)) return { x: inside.x, y: away.y > m.y ? r.y2 : r.y1 };
-  return { x: away.x > m.x ? r.x2 : r.x1, y: inside.y };
-};
+/** The point of a box that is nearest to another. @param {Rect} r @param {Point} p @returns {Point} */
+export const clamped = (r, { x, y }) => ({ x: Math.max(r.x1, Math.min(r.x2, x)), y: Math.max(r.y1, Math.min(r.y2, y)) });
 
 /** Length of the pieces that are left of a link that closes a row. */
 export const STUB = 30;
 
-/** The two parts of a link that turns, or of which only the ends are drawn. @returns {Curve} */
-const curveOfLegs = (from, to, way) => {
+/** The two ends that are drawn of a link that is cut short. @param {Rect} from @param {Rect} to @returns {Curve} */
+function stubsBetween(from, to) {
   const [p, q] = [centre(from), centre(to)];
   const length = Math.hypot(q.x - p.x, q.y - p.y) || 1;
   const [dx, dy] = [(p.x - q.x) / length, (p.y - q.y) / length];
-  const corner = way === "xy" ? { x: p.x, y: q.y } : { x: q.x, y: p.y };
-  const [out, into] = way === "stubs"
-    ? [{ x: p.x + 1e4 * dx, y: p.y + 1e4 * dy }, { x: q.x - 1e4 * dx, y: q.y - 1e4 * dy }] : [corner, corner];
-  const [a, b] = [from, to].map((box, i) => borderAt(box, { inside: [out, into][i], away: [q, p][i] }));
-  const turn = within(to, corner) ? b : within(from, corner) ? a : corner;
-  /** @type {[[Point, Point], [Point, Point]]} */
-  const legs = way === "stubs"
-    ? [[a, { x: a.x + STUB * dx, y: a.y + STUB * dy }], [{ x: b.x - STUB * dx, y: b.y - STUB * dy }, b]]
-    : [[a, turn], [turn, b]];
-  return { a, b, c: null, legs, length: lengthOf(legs[0]) + lengthOf(legs[1]) || 1 };
-};
+  const a = borderPoint(from, { x: p.x + 1e4 * dx, y: p.y + 1e4 * dy });
+  const b = borderPoint(to, { x: q.x - 1e4 * dx, y: q.y - 1e4 * dy });
+  return alongLegs([[a, { x: a.x + STUB * dx, y: a.y + STUB * dy }], [{ x: b.x - STUB * dx, y: b.y - STUB * dy }, b]]);
+}
+
+/** @param {[Point, Point][]} legs @returns {Curve} */
+const alongLegs = (legs) => ({
+  a: legs[0][0], b: legs[legs.length - 1][1], c: null, legs, length: legs.reduce((sum, leg) => sum + lengthOf(leg), 0) || 1,
+});
 
 /** @param {[Point, Point]} leg */
 const lengthOf = ([p, q]) => Math.hypot(q.x - p.x, q.y - p.y);
 
-/** Where the second leg begins, from 0 to 1. @param {Curve} curve */
-const turnOf = ({ legs, length }) => lengthOf(legs[0]) / length;
-
 /** The visible part of a link between two devices. @param {Rect} from @param {Rect} to @param {Route} [way] @returns {Curve} */
 export const curveBetween = (from, to, way = 0) => {
-  if (typeof way === "string") return curveOfLegs(from, to, way);
+  if (way === "stubs") return stubsBetween(from, to);
+  if (typeof way !== "number") {
+    const stops = [clamped(from, way[0]), ...way, clamped(to, way[way.length - 1])];
+    return alongLegs(stops.slice(1).map((p, i) => [stops[i], p]));
+  }
   const bend = way;
   const p = centre(from);
   const q = centre(to);
@@ -143,9 +133,14 @@ export const curveBetween = (from, to, way = 0) => {
  */
 export const pointOn = (curve, t, side = 0) => {
   if (curve.legs) {
-    const turn = turnOf(curve);
-    const [[a, b], share] = t < turn ? [curve.legs[0], t / turn] : [curve.legs[1], (t - turn) / (1 - turn || 1)];
-    return pointOn({ a, b, c: null, length: 1 }, share, side);
+    let left = t * curve.length;
+    for (const leg of curve.legs) {
+      const length = lengthOf(leg);
+      if (left < length || leg === curve.legs[curve.legs.length - 1]) {
+        return pointOn({ a: leg[0], b: leg[1], c: null, length }, left / (length || 1), side);
+      }
+      left -= length;
+    }
   }
   const { a, b, c } = curve;
   const s = 1 - t;
@@ -164,8 +159,12 @@ const PIECES = 24;
 /** Runs of places between which a curve is straight. @param {Curve} curve @returns {number[][]} from 0 to 1 */
 export const runsOf = (curve) => {
   if (curve.legs) {
-    const turn = turnOf(curve);
-    return [[0, Math.max(0, turn - 1e-9)], [turn, 1]];
+    let from = 0;
+    return curve.legs.map((leg, i) => {
+      const start = from;
+      from = i === curve.legs.length - 1 ? 1 : from + lengthOf(leg) / curve.length;
+      return [start, i === curve.legs.length - 1 ? 1 : Math.max(start, from - 1e-9)];
+    });
   }
   return curve.c ? [Array.from({ length: PIECES + 1 }, (_, i) => i / PIECES)] : [[0, 1]];
 };
@@ -206,7 +205,8 @@ export function coveredParts(curve, rects) {
 }
 
 const BENDS = [0, 60, -60, 95, -95, 140, -140, 200, -200, 280, -280];
-const CLEARANCE = 5;
+/** Room between a link and what it passes. */
+export const CLEARANCE = 5;
 /** Points of a link that are looked at. */
 const MOST_SAMPLES = 400;
 
@@ -230,8 +230,18 @@ export function bendAround(p, q, obstacles) {
   return best;
 }
 
-/** Whether the straight way from p to q crosses one of some boxes. @param {Point} p @param {Point} q @param {Rect[]} boxes */
-export const crosses = (p, q, boxes) => crossings(p, q, { bend: 0, near: boxes.map((r) => grown(r, CLEARANCE)) }) > 0;
+/** Whether the straight way from p to q meets a box. @param {Rect} r @param {Point} p @param {Point} q */
+export function meets(r, p, q) {
+  let [from, to] = [0, 1];
+  for (const [low, high, at, step] of [[r.x1, r.x2, p.x, q.x - p.x], [r.y1, r.y2, p.y, q.y - p.y]]) {
+    if (!step && (at < low || at > high)) return false;
+    if (!step) continue;
+    const [one, other] = [(low - at) / step, (high - at) / step];
+    from = Math.max(from, Math.min(one, other));
+    to = Math.min(to, Math.max(one, other));
+  }
+  return from <= to;
+}
 
 /** @param {Point} p @param {Point} q @param {{bend: number, near: Rect[]}} how */
 function crossings(p, q, { bend, near }) {

@@ -74,6 +74,7 @@ export class Overlay {
         canvas.cutView.drawGround(ctx);
       });
       this.#clear(this.layers.borders, (ctx) => {
+        canvas.stage.drawDots(ctx);
         drawHostNames(ctx, canvas);
         canvas.markView.draw(ctx);
         canvas.sketchView.draw(ctx);

@@ -11,7 +11,7 @@
 import cytoscape from "cytoscape";
 import { Animation } from "./animation.js";
 import {
-  MANY_LINKS, MOST_COVERED, boxesOf, deviceElement, endId, groupElement, hostElement, hostId, lineElement, lineId, routesOf,
+  MANY_LINKS, MOST_COVERED, boxesOf, deviceElement, endId, groupElement, hostElement, hostId, lineElement, lineId, waysOf,
 } from "./elements.js";
 import { endsOf, hostKey, shownOf } from "./folding.js";
 import {
@@ -58,7 +58,7 @@ export class Stage {
     /** Boxes of all that is shown, while nothing moves. @type {{name: string, box: Rect | null}[] | null} */
     this.boxes = null;
     /** How each line of `lines` runs while its ends stand at `positions`. */
-    this.routed = { lines: null, positions: null, routes: /** @type {Map<string, import("./geometry.js").Route>} */ (new Map()) };
+    this.routed = { lines: null, positions: null, routes: /** @type {Map<string, import("./geometry.js").Route>} */ (new Map()), dots: /** @type {import("./buses.js").Dot[]} */ ([]) };
     this.shown = shownOf(EMPTY, new Set());
     this.frame = FRAME;
     /** Whether a selection or a position that changes now is our own doing. */
@@ -165,7 +165,7 @@ export class Stage {
   #routes() {
     const { lines, positions } = this.shown;
     if (this.routed.lines !== lines || this.routed.positions !== positions) {
-      this.routed = { lines, positions, routes: routesOf(this.shown) };
+      this.routed = { lines, positions, ...waysOf(this.shown) };
     }
     return this.routed.routes;
   }
@@ -229,6 +229,18 @@ export class Stage {
   shape(line) {
     const [from, to] = [this.rect(line.a), this.rect(line.b)];
     return from && to ? curveBetween(from, to, this.routeOf(line)) : null;
+  }
+
+  /** Where wires of buses join, in the colour of their lines. @param {CanvasRenderingContext2D} ctx in drawing units */
+  drawDots(ctx) {
+    for (const { x, y, id } of this.routed.dots) {
+      const edge = this.cy.getElementById(lineId(id));
+      if (edge.hasClass("faded") || edge.hasClass("unused")) continue;
+      ctx.fillStyle = edge.data("tint") ?? this.colors.link;
+      ctx.beginPath();
+      ctx.arc(x, y, edge.data("width") / 2 + 2.4, 0, 2 * Math.PI);
+      ctx.fill();
+    }
   }
 
   /** Which parts of a line are beneath devices that it crosses; null where none is. */
@@ -433,8 +445,8 @@ export class Stage {
   }
 }
 
-/** What a line looks like besides its width: one that turns depends on where its ends are. */
-const lookOf = (way, { a, b }, at) => (typeof way === "string" ? [way, ...at(a), ...at(b)] : [way]);
+/** What a line looks like besides its width: one that has corners depends on where its ends are. */
+const lookOf = (way, { a, b }, at) => (typeof way === "number" ? [way] : [way === "stubs" ? way : way.map(({ x, y }) => `${x} ${y}`).join(), ...at(a), ...at(b)]);
 
 /** How far a line reaches beyond its ends. @param {import("./geometry.js").Curve} curve @returns {Point[]} */
 const aroundOf = (curve) => (curve.legs ? cornersOf(curve) : [pointOn(curve, 0.5)]);

@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { hostRects } from "../src/arrange.js";
 import {
-  MANY_LINKS, MOST_COVERED, boxesOf, lineWidth, shortName, routesOf, withoutEnds,
+  MANY_LINKS, MOST_COVERED, boxesOf, lineWidth, shortName, waysOf, withoutEnds,
 } from "../src/elements.js";
 import { MOST_DEVICES, counts, groupsOf, hostKey, shownOf } from "../src/folding.js";
 import {
@@ -105,7 +105,7 @@ function geometryOf(given) {
   const shown = shownOf(drawing, foldedIn(drawing, given.folded));
   const boxes = boxesOf(shown);
   const hosts = hostRects(shown, boxes);
-  const routes = routesOf(shown);
+  const { routes, dots } = waysOf(shown);
   const cover = shown.lines.length + boxes.size + hosts.size <= MOST_COVERED;
   const line = (each) => {
     const curve = curveBetween(boxes.get(each.a), boxes.get(each.b), routes.get(each.id));
@@ -127,6 +127,7 @@ function geometryOf(given) {
     hosts: [...hosts].map(([name, { x1, y1, x2, y2 }]) => [name, x1, y1, x2, y2]),
     lines: shown.lines.map(line),
     regions,
+    dots: dots.map(({ x, y }) => [x, y]),
   };
 }
 

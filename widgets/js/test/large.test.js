@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { eased } from "../src/animation.js";
-import { routesOf } from "../src/elements.js";
+import { boxesOf, waysOf } from "../src/elements.js";
 import { counts, groupsOf, shownOf } from "../src/folding.js";
-import { cornersOf, curveBetween, pointOn, rectAt, runsOf } from "../src/geometry.js";
+import { cornersOf, curveBetween, meets, pointOn, rectAt, runsOf, within } from "../src/geometry.js";
 import { LARGE, classesOf, usualClasses } from "../src/link_classes.js";
 import { endsKey, wholeDrawing } from "../src/model.js";
 import { podsOf } from "../src/pods.js";
@@ -20,20 +20,39 @@ const rows = (count) => drawn(
   (i, { kind }) => (kind === "switch" ? [750, 900] : [100 * (i % 16), 90 * Math.floor(i / 16)]),
 );
 
-test("links of many to one switch run along their columns to its row", () => {
+test("links of many to one switch run along tracks beside the rows, a trunk and short stubs", () => {
   const shown = shownOf(rows(64), new Set());
-  const routes = routesOf(shown);
-  assert.equal(routes.get(endsKey("g0", "hub")), "xy");
-  const curve = curveBetween(rectAt(shown.positions.g0, "gpu"), rectAt([750, 900], "switch"), "xy");
-  assert.deepEqual(curve.legs.map(([p, q]) => [p.x === q.x, p.y === q.y]), [[true, false], [false, true]]);
-  assert.deepEqual(curve.legs[0][1], { x: 0, y: 900 });
-  assert.ok(routesOf(shownOf(rows(16), new Set())).get(endsKey("g0", "hub")) !== "xy");
+  const { routes, dots } = waysOf(shown);
+  const boxes = boxesOf(shown);
+  for (const { id, a, b } of shown.lines) {
+    const { legs } = curveBetween(boxes.get(a), boxes.get(b), routes.get(id));
+    assert.ok(legs.every(([p, q]) => p.x === q.x || p.y === q.y), id);
+    const others = [...boxes].filter(([name]) => name !== a && name !== b).map(([, box]) => box);
+    assert.ok(!legs.some(([p, q]) => others.some((box) => meets(box, p, q))), `${id} runs beneath a box`);
+  }
+  const tracks = new Set([...routes.values()].map((corners) => corners[0].y));
+  assert.ok(tracks.size <= 4, "GPUs of a row share a track");
+  assert.ok(dots.length >= 62 && dots.every(({ x, y }) => [...boxes.values()].every((box) => !within(box, { x, y }))));
 });
 
-test("a corner within the switch is where the link enters it", () => {
-  const curve = curveBetween(rectAt([20, 0], "gpu"), rectAt([0, 300], "switch"), "xy");
-  assert.deepEqual(curve.b, { x: 20, y: 283 });
-  assert.deepEqual(pointOn(curve, 1), curve.b);
+test("few links that nothing is in the way of run straight", () => {
+  const hub = drawn([...gpus(4), { name: "hub", kind: "switch", host: null }], gpus(4).flatMap(({ name }) => both(name, "hub")), (i) => (i === 4 ? [150, 200] : [100 * i, 0]));
+  assert.deepEqual([...waysOf(shownOf(hub, new Set())).routes.values()], [0, 0, 0, 0]);
+});
+
+test("switches that serve the same switches are joined by a wire for each plane", () => {
+  const devices = ["agg", "core"].flatMap((kind) => Array.from({ length: kind === "agg" ? 6 : 9 }, (_, i) => ({ name: `${kind}${i}`, kind: "switch", host: null })));
+  const ground = gpus(6);
+  const links = [
+    ...ground.flatMap(({ name }, i) => both(name, `agg${i}`)),
+    ...Array.from({ length: 6 }, (_, i) => [0, 1, 2].flatMap((j) => both(`agg${i}`, `core${3 * (i % 3) + j}`))).flat(),
+  ];
+  const shown = shownOf(drawn([...devices, ...ground], links, (i, { name }) => [160 * Number(name.replace(/\D/g, "")), name[0] === "c" ? 0 : name[0] === "a" ? 300 : 420]), new Set());
+  const { routes } = waysOf(shown);
+  const plane = (i) => new Set([...routes].filter(([id]) => id.includes(`agg${i}`) && id.includes("core")).map(([, corners]) => corners.find(({ x }) => x === 160 * i).y));
+  assert.deepEqual([0, 1, 2].map((i) => plane(i).size), [1, 1, 1]);
+  assert.deepEqual([...plane(0)], [...plane(3)]);
+  assert.equal(new Set([0, 1, 2].flatMap((i) => [...plane(i)])).size, 3, "each plane has a wire of its own");
 });
 
 /** A ring in a straight row of `side`, `count` times. */
@@ -44,10 +63,10 @@ const rings = (side, count) => drawn(
 );
 
 test("links that close rows are cut short where there are many", () => {
-  const routes = routesOf(shownOf(rings(5, 12), new Set()));
+  const { routes } = waysOf(shownOf(rings(5, 12), new Set()));
   assert.equal([...routes.values()].filter((route) => route === "stubs").length, 12);
   assert.equal(routes.get(endsKey("g4", "g0")), "stubs");
-  assert.ok(![...routesOf(shownOf(rings(5, 11), new Set())).values()].includes("stubs"));
+  assert.ok(![...waysOf(shownOf(rings(5, 11), new Set())).routes.values()].includes("stubs"));
 });
 
 test("what is left of them leads outwards, and chunks go along both pieces", () => {
