@@ -97,21 +97,24 @@ def _joints(routes: Mapping[Ends, tuple[Point, ...]], boxes: Boxes) -> dict[Poin
     They tell wires that join from those that cross; each has one of its lines.
     """
     corners: dict[Point, Ends] = {}
-    reach: dict[tuple[int, float], list[float]] = {}
+    pieces: set[Rect] = set()
     for pair, way in routes.items():
         for corner in way:
             corners.setdefault(corner, pair)
         stops = [clamped(boxes[pair[0]], way[0]), *way, clamped(boxes[pair[1]], way[-1])]
-        for p, q in itertools.pairwise(stops):
-            level = int(p[1] == q[1])
-            ends = reach.setdefault((level, p[level]), [])
-            ends += (p[1 - level], q[1 - level])
+        pieces.update(around([Rect(*p, *p), Rect(*q, *q)]) for p, q in itertools.pairwise(stops))
 
-    def count(level: int, point: Point) -> int:
-        ends = reach.get((level, point[level]), [point[1 - level]])
-        return (min(ends) < point[1 - level]) + (max(ends) > point[1 - level])
+    def count(point: Point) -> int:
+        """Return in how many of the four directions wires lead from a point."""
+        (x, y), flat = point, [(r.x1, r.x2) for r in pieces if r.y1 == r.y2 == point[1]]
+        upright = [(r.y1, r.y2) for r in pieces if r.x1 == r.x2 == x]
+        return sum(
+            any(low < at <= high for low, high in ends)
+            + any(low <= at < high for low, high in ends)
+            for at, ends in ((x, flat), (y, upright))
+        )
 
-    return {at: pair for at, pair in corners.items() if count(0, at) + count(1, at) > 2}
+    return {at: pair for at, pair in corners.items() if count(at) > 2}
 
 
 def _turned(box: Rect) -> Rect:
@@ -277,6 +280,8 @@ class _Bus:
         elif not self.boxes[hub].y1 < start.track < self.boxes[hub].y2:
             corners.append((there, start.track))
         way = list(dict.fromkeys(corners))
+        if len(way) > 1 and self.boxes[hub].has(way[-1]):  # a track that meets the switch itself
+            way.pop()
         if self._is_clear(way, (name, hub)):
             self.routes[pair] = tuple(way if pair[0] == name else way[::-1])
 

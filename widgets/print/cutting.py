@@ -163,7 +163,7 @@ def _smooth(points: Loop) -> Loop:
 _LABEL = 28.0
 _GLOW = ((17.0, 0.05), (12.0, 0.07), (7.0, 0.1))
 """Widths and opacities of the strokes that glow, in pixels."""
-_NAMES = 14.0
+_NAMES = 26.0
 """Room for the name of a host inside the region."""
 
 

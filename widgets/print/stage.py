@@ -32,7 +32,7 @@ MOST_DEVICES = 300
 """Devices above which hosts are folded."""
 GROUP = (164.0, 58.0)
 """Width and height of a folded group."""
-_SLOT = (200.0, 108.0)
+_SLOT = (200.0, 88.0)
 """Room that a folded host keeps."""
 _FEWEST_ALIKE = 3
 _MOST_GAP = 64.0

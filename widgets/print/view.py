@@ -371,7 +371,7 @@ class View:
                 title=line.title,
             )
         for dot in line.dots:
-            yield Dot(dot, width / 2 + 2.4, color)
+            yield Dot(dot, width / 2 + 3.0, color)
         if tip is not None:
             yield Area((tip,), color, opacity)
 

@@ -10,7 +10,7 @@
  * @typedef {{level: number, names: string[], track: number | null}} Row
  */
 
-import { CLEARANCE, centre, clamped, grown, hullRect, meets, overlap, rectOf } from "./geometry.js";
+import { CLEARANCE, centre, clamped, grown, hullRect, meets, overlap, rectOf, within } from "./geometry.js";
 
 /** Links of a group at least, and the share of them that boxes must be in the way of. */
 const FEWEST = 4;
@@ -65,23 +65,20 @@ export function busesOf(shown, boxes) {
  */
 function joints(lines, routes, boxes) {
   const corners = new Map();
-  /** How far wires reach along each row and each column. @type {Map<string, [number, number]>} */
-  const reach = new Map();
-  const reaches = (key, from, to) => {
-    const [low, high] = reach.get(key) ?? [Infinity, -Infinity];
-    reach.set(key, [Math.min(low, from, to), Math.max(high, from, to)]);
-  };
+  /** Straight pieces of wire. @type {Map<string, Rect>} */
+  const pieces = new Map();
   for (const { id, a, b } of lines.filter((line) => routes.has(line.id))) {
     const way = routes.get(id);
     for (const { x, y } of way) if (!corners.has(`${x} ${y}`)) corners.set(`${x} ${y}`, { x, y, id });
     const stops = [clamped(boxes.get(a), way[0]), ...way, clamped(boxes.get(b), way[way.length - 1])];
-    stops.slice(1).forEach((p, i) => (p.y === stops[i].y ? reaches(`y${p.y}`, stops[i].x, p.x) : reaches(`x${p.x}`, stops[i].y, p.y)));
+    for (const piece of stops.slice(1).map((p, i) => hullRect([rectOf(stops[i]), rectOf(p)]))) pieces.set(Object.values(piece).join(), piece);
   }
-  const ways = (key, at) => {
-    const [low, high] = reach.get(key) ?? [at, at];
-    return Number(low < at) + Number(high > at);
-  };
-  return [...corners.values()].filter(({ x, y }) => ways(`y${y}`, x) + ways(`x${x}`, y) > 2);
+  const wires = [...pieces.values()];
+  const leaves = ({ x, y }) => [
+    wires.some((r) => r.y1 === y && r.y2 === y && r.x1 < x && x <= r.x2), wires.some((r) => r.y1 === y && r.y2 === y && r.x1 <= x && x < r.x2),
+    wires.some((r) => r.x1 === x && r.x2 === x && r.y1 < y && y <= r.y2), wires.some((r) => r.x1 === x && r.x2 === x && r.y1 <= y && y < r.y2),
+  ];
+  return [...corners.values()].filter((corner) => leaves(corner).filter(Boolean).length > 2);
 }
 
 /** The same with abscissas and ordinates exchanged. @param {Rect} r @returns {Rect} */
@@ -226,7 +223,9 @@ class Bus {
       const box = this.boxes.get(hub);
       if (from.track <= box.y1 || from.track >= box.y2) corners.push({ x: there, y: from.track });
     }
-    const kept = corners.filter((p, i) => !i || p.x !== corners[i - 1].x || p.y !== corners[i - 1].y);
+    const apart = corners.filter((p, i) => !i || p.x !== corners[i - 1].x || p.y !== corners[i - 1].y);
+    // A track that meets the switch itself ends at its side.
+    const kept = apart.length > 1 && within(this.boxes.get(hub), apart[apart.length - 1]) ? apart.slice(0, -1) : apart;
     if (!this.#clear(kept, [name, hub])) return;
     this.routes.set(id, hub === a ? kept.toReversed() : kept);
   }

@@ -8,11 +8,16 @@
  * @property {import("./types.js").Topology} topology
  * @property {Record<string, [number, number]>} positions
  * @property {string[]} hosts those copied as a whole: they become new hosts
+ * @property {import("./types.js").Annotation[]} annotations those that stand beside or around what was copied
  */
 
 import { rectsOf } from "./arrange.js";
-import { hullRect } from "./geometry.js";
+import { hullRect, overlap } from "./geometry.js";
 import { EditError, addDevice, addLink, deviceNames, freeName, hostNames } from "./model.js";
+import { noteRect, notesOf } from "./notes.js";
+
+/** How far from the nearest device a note may stand that is copied with it. */
+const BESIDE = 90;
 
 /**
  * @param {Drawing} drawing
@@ -36,7 +41,26 @@ export function clip(drawing, { devices, hosts }) {
     hosts: [...hostNames(topology)].filter((host) =>
       topology.devices.every((d) => d.host !== host || names.has(d.name)),
     ),
+    annotations: notesBeside(drawing, names),
   };
+}
+
+/**
+ * Notes whose nearest device is among some and not far, and frames that hold nothing but some of these.
+ * @param {Drawing} drawing @param {Set<string>} names
+ */
+function notesBeside(drawing, names) {
+  const rects = notesOf(drawing).length ? [...rectsOf(drawing)] : [];
+  return notesOf(drawing).filter((note) => {
+    const r = noteRect(note);
+    if (note.kind === "frame") {
+      const held = rects.filter(([, rect]) => overlap(r, rect));
+      return held.length > 0 && held.every(([name]) => names.has(name));
+    }
+    const far = ([, rect]) => Math.hypot(Math.max(0, rect.x1 - r.x2, r.x1 - rect.x2), Math.max(0, rect.y1 - r.y2, r.y1 - rect.y2));
+    const nearest = rects.reduce((p, q) => (far(q) < far(p) ? q : p));
+    return far(nearest) <= BESIDE && names.has(nearest[0]);
+  });
 }
 
 /**
@@ -71,6 +95,7 @@ export function paste(drawing, clip, [dx, dy]) {
     })),
   };
   const places = Object.entries(clip.positions).map(([name, [x, y]]) => [to(name), [x + dx, y + dy]]);
+  const notes = clip.annotations.map((note) => ({ ...note, x: Math.round(note.x + dx), y: Math.round(note.y + dy) }));
   return {
     drawing: {
       ...drawing,
@@ -81,6 +106,7 @@ export function paste(drawing, clip, [dx, dy]) {
         limits: [...topology.limits, ...pasted.limits],
       },
       positions: { ...drawing.positions, ...Object.fromEntries(places) },
+      ...(notes.length ? { annotations: [...notesOf(drawing), ...notes] } : {}),
     },
     names,
     hosts,

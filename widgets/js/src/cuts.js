@@ -1,14 +1,23 @@
 /** Bottleneck cuts: a glowing region around the devices inside, with a label at its border. */
 
 import { h } from "./dom.js";
-import { grown, hullRect, overlap, pointOn, rectOf } from "./geometry.js";
+import { centre, clamped, grown, hullRect, meets, overlap, pointOn, rectOf, runsOf } from "./geometry.js";
 import { endsKey } from "./model.js";
 import { regionOf } from "./region.js";
 
 const LABEL_HEIGHT = 28;
-/** Links of a cut that its label keeps clear of, and where on them. */
-const MOST_CROSSING = 60;
-const ALONG = [0.1, 0.3, 0.5, 0.7, 0.9];
+/** Pixels around a cut within which its label looks for free ground, from place to place, and around it. */
+const REACH = 200;
+const PACE = { x: 20, y: 8 };
+const ROOM = 4;
+/** Pixels from a cut from which on a line leads to its label. */
+const FAR = 14;
+/** What it costs to cover a device, a name or a panel, when nothing is free; a link costs one. */
+const HEAVY = 6;
+/** What it costs that the line to it crosses one. */
+const ACROSS = 0.1;
+/** Links above which the label does not keep clear of them. */
+const MOST_LINES = 1500;
 
 export class CutView {
   /** @param {import("./canvas.js").Canvas} canvas */
@@ -18,6 +27,8 @@ export class CutView {
     this.labels = [];
     /** @type {Path2D[]} in drawing units */
     this.paths = [];
+    /** Lines from cuts to labels that are not beside them. @type {[import("./types.js").Point, import("./types.js").Point][]} */
+    this.leaders = [];
   }
 
   /** The cuts that are true of what is drawn. @returns {import("./types.js").Cut[]} */
@@ -56,6 +67,7 @@ export class CutView {
   /** Find the regions anew: the devices or the view moved. */
   place() {
     const placed = [];
+    this.leaders = [];
     this.paths = this.shown().map((cut, i) => {
       const loops = this.#outlines(cut);
       const path = new Path2D();
@@ -81,15 +93,21 @@ export class CutView {
   /** The borders, above the graph, where boxes of hosts cannot hide them. */
   drawBorders(ctx) {
     this.paths.forEach((path, i) => this.#stroke(ctx, path, { width: i ? 1.2 : 1.8, glow: 0 }));
+    for (const [p, q] of this.leaders) {
+      const path = new Path2D();
+      path.moveTo(p.x, p.y);
+      path.lineTo(q.x, q.y);
+      this.#stroke(ctx, path, { width: 1.2, glow: 0, dash: [] });
+    }
   }
 
-  #stroke(ctx, path, { width, glow }) {
+  #stroke(ctx, path, { width, glow, dash = [7, 6] }) {
     const { colors, stage } = this.canvas;
     ctx.strokeStyle = colors.cut;
     ctx.lineWidth = width / Math.max(0.6, stage.cy.zoom());
     ctx.shadowColor = colors.cut;
     ctx.shadowBlur = glow;
-    ctx.setLineDash([7, 6]);
+    ctx.setLineDash(dash);
     ctx.stroke(path);
     ctx.setLineDash([]);
     ctx.shadowBlur = 0;
@@ -104,38 +122,47 @@ export class CutView {
   }
 
   /**
-   * Beside the part of the region that is in view, where it covers least: devices, names, and what crosses the
-   * cut; below if it can be. Nowhere while the region is out of view.
+   * On the nearest free ground beside the part of the region that is in view, which is clear of devices, names and
+   * links; where there is none, where it covers least. Nowhere while the region is out of view.
    */
   #placeLabel(label, { cut, loops, placed }) {
     const { stage } = this.canvas;
-    const whole = boundsOf(loops);
+    const whole = boundsOf(loops) ?? hullRect([...this.#split(cut)].map((key) => stage.rect(key)).filter(Boolean));
     const box = whole && common(whole, stage.cy.extent());
     label.hidden = !box;
     if (!box) return;
-    const size = { half: label.offsetWidth / 2, tall: label.offsetHeight / 2 || LABEL_HEIGHT / 2, width: stage.cy.width(), height: stage.cy.height() };
     const [p, q] = [stage.toScreen({ x: box.x1, y: box.y1 }), stage.toScreen({ x: box.x2, y: box.y2 })];
-    const border = loops.flat().map((spot) => rectOf(stage.toScreen(spot)));
-    const taken = [...this.#taken(), ...this.#crossing(cut), ...border, ...placed];
-    let best = null;
-    let least = Infinity;
-    for (const spot of spotsAround({ x1: p.x, y1: p.y, x2: q.x, y2: q.y }, size)) {
-      const hits = taken.filter((rect) => overlap(rect, spot)).length;
-      if (hits < least) [best, least] = [spot, hits];
-      if (!hits) break;
+    const region = { x1: p.x, y1: p.y, x2: q.x, y2: q.y };
+    const [half, tall] = [label.offsetWidth / 2, label.offsetHeight / 2 || LABEL_HEIGHT / 2];
+    const reach = { x1: region.x1 - REACH - 2 * half, x2: region.x2 + REACH + 2 * half, y1: region.y1 - REACH - 2 * tall, y2: region.y2 + REACH + 2 * tall };
+    const border = loops.flatMap((loop) => loop.map((spot, i) => [spot, loop.at(i - 1)].map((each) => stage.toScreen(each))));
+    const taken = [...this.#taken(), ...placed].filter((rect) => overlap(rect, reach));
+    const lines = [...border, ...this.#links(reach)];
+    let [best, least] = [null, Infinity];
+    for (const spot of spotsAround(region, { half, tall, width: stage.cy.width(), height: stage.cy.height() })) {
+      const clear = grown(spot, ROOM);
+      let cost = HEAVY * taken.filter((rect) => overlap(rect, clear)).length;
+      if (cost < least) cost += lines.filter(([from, to]) => meets(clear, from, to)).length;
+      if (cost < least) cost += ACROSS * taken.filter((rect) => meets(rect, ...leaderTo(spot, region))).length;
+      if (cost < least) [best, least] = [spot, cost];
+      if (!cost) break;
     }
     placed.push(best);
-    label.style.left = `${(best.x1 + best.x2) / 2}px`;
-    label.style.top = `${(best.y1 + best.y2) / 2}px`;
+    const middle = centre(best);
+    label.style.left = `${middle.x}px`;
+    label.style.top = `${middle.y}px`;
+    const [from, to] = leaderTo(best, region);
+    if (Math.hypot(to.x - from.x, to.y - from.y) > FAR) this.leaders.push([stage.toModel(from), stage.toModel(to)]);
   }
 
-  /** Places on the links that leave a cut, on the screen. @returns {import("./types.js").Rect[]} */
-  #crossing(cut) {
+  /** Straight pieces of the links near a place, on the screen. @param {import("./types.js").Rect} reach */
+  #links(reach) {
     const { stage, shown } = this.canvas;
-    const lines = new Set(cut.links.map(([src, dst]) => shown.lanes.get(endsKey(src, dst))?.line).filter(Boolean));
-    const curves = [...lines].slice(0, MOST_CROSSING).map((line) => stage.shape(line)).filter(Boolean);
-    const spots = curves.flatMap((curve) => ALONG.map((share) => stage.toScreen(pointOn(curve, share))));
-    return spots.map((spot) => grown(rectOf(spot), 2));
+    if (shown.lines.length > MOST_LINES) return [];
+    return shown.lines.map((line) => stage.shape(line)).filter(Boolean).flatMap((curve) => runsOf(curve).flatMap((run) => {
+      const spots = run.map((share) => stage.toScreen(pointOn(curve, share)));
+      return spots.slice(1).map((spot, i) => [spots[i], spot]);
+    })).filter(([p, q]) => meets(reach, p, q));
   }
 
   /** What a label should not cover, on the screen: devices, names of hosts, tools, legend. */
@@ -150,36 +177,39 @@ export class CutView {
       const r = stage.hostRect(host);
       return r && { x1: (r.x1 + r.x2) / 2 - 34, x2: (r.x1 + r.x2) / 2 + 34, y1: r.y1 - 20, y2: r.y1 };
     });
+    const pods = stage.podFrames().map(({ rect: r, below }) => ({ x1: r.x1, x2: r.x1 + 110, y1: below ? r.y2 : r.y1 - 24, y2: below ? r.y2 + 24 : r.y1 }));
     const origin = dom.stage.getBoundingClientRect();
     const floating = [panels.tools, panels.legend, presenter.tools].map((panel) => {
       const r = panel.getBoundingClientRect();
       return { x1: r.left - origin.left, y1: r.top - origin.top, x2: r.right - origin.left, y2: r.bottom - origin.top };
     });
-    return [...[...devices, ...names].filter(Boolean).map(screen), ...floating];
+    return [...[...devices, ...names, ...pods].filter(Boolean).map(screen), ...floating];
   }
 }
 
-/** Places for a label of some width around a region, the preferred first, all inside the view. */
-function* spotsAround(r, { half, tall, width, height }) {
-  const middle = { x: (r.x1 + r.x2) / 2, y: (r.y1 + r.y2) / 2 };
-  const beyond = tall + 5;
-  const centres = [
-    [middle.x, r.y2 + beyond], [middle.x, r.y1 - beyond], [r.x2 + half + 6, middle.y], [r.x1 - half - 6, middle.y],
-    [r.x1 + half, r.y2 + beyond], [r.x2 - half, r.y2 + beyond], [r.x1 + half, r.y1 - beyond], [r.x2 - half, r.y1 - beyond],
-  ];
-  for (let far = 1; far <= 4; far++) {
-    const step = far * 2 * tall;
-    centres.push(
-      [middle.x, r.y2 + step], [middle.x, r.y1 - step],
-      [r.x2 + half + 6, r.y1 - step + tall], [r.x1 - half - 6, r.y1 - step + tall],
-      [r.x2 + half + 6, r.y2 + step - tall], [r.x1 - half - 6, r.y2 + step - tall],
-    );
+/** The line from a region to its label. @returns {[import("./types.js").Point, import("./types.js").Point]} */
+function leaderTo(spot, region) {
+  const from = clamped(region, centre(spot));
+  return [from, clamped(spot, from)];
+}
+
+/** Places for a label of some size around a region, the nearest first, all inside the view. */
+function spotsAround(r, { half, tall, width, height }) {
+  const middle = centre(r);
+  const inside = (value, reach, most) => Math.max(reach + 4, Math.min(most - reach - 4, value));
+  const found = [];
+  const [right, down] = [(r.x2 - r.x1) / 2 + half + REACH, (r.y2 - r.y1) / 2 + tall + REACH];
+  for (let dx = 0; dx <= right; dx += PACE.x) {
+    for (let dy = 0; dy <= down; dy += PACE.y) {
+      for (const [x, y] of [[dx, dy], [dx, -dy], [-dx, dy], [-dx, -dy]]) {
+        const [cx, cy] = [inside(middle.x + x, half, width), inside(middle.y + y, tall, height)];
+        const spot = { x1: cx - half, x2: cx + half, y1: cy - tall, y2: cy + tall };
+        const gap = Math.hypot(Math.max(0, spot.x1 - r.x2, r.x1 - spot.x2), Math.max(0, spot.y1 - r.y2, r.y1 - spot.y2));
+        if (gap <= REACH) found.push({ spot, far: gap + 0.1 * Math.hypot(cx - middle.x, cy - middle.y) });
+      }
+    }
   }
-  for (const [x, y] of centres) {
-    const cx = Math.max(half + 8, Math.min(width - half - 8, x));
-    const cy = Math.max(tall + 4, Math.min(height - tall - 4, y));
-    yield { x1: cx - half, x2: cx + half, y1: cy - tall, y2: cy + tall };
-  }
+  return found.sort((p, q) => p.far - q.far).map(({ spot }) => spot);
 }
 
 /** What two rectangles have in common, null of none. @param {import("./types.js").Rect} a @param {import("./types.js").Rect} b */

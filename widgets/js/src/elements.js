@@ -119,18 +119,22 @@ export const deviceElement = (device, [x, y], colors) => ({
   classes: `device ${device.kind}`,
 });
 
-/** @param {import("./types.js").Group} group @param {[number, number]} position */
-export const groupElement = (group, [x, y], colors) => ({
+/** The largest letters of a group's name, and the room for it. */
+const NAME = { size: 34, width: 148 };
+
+/** @param {import("./types.js").Group} group @param {{position: [number, number], alike: boolean, colors: any}} how alike: that all hosts have the same */
+export const groupElement = (group, { position: [x, y], alike, colors }) => ({
   group: "nodes",
   data: {
     id: endId(group.key),
     name: group.key,
-    label: `${group.title}\n${counts(group)}`,
+    label: alike ? group.title : `${group.title}\n${counts(group)}`,
+    size: Math.min(NAME.size, NAME.width / (0.62 * group.title.length)),
     color: colors[group.members.some((d) => d.kind === "gpu") ? "gpu" : group.members[0].kind],
     ...GROUP,
   },
   position: { x, y },
-  classes: "group",
+  classes: alike ? "group named" : "group",
 });
 
 /** How far a point is on the way from p to q, from 0 to 1, and how far beside it. */

@@ -98,6 +98,15 @@ export function counts({ members }) {
     .join(" · ");
 }
 
+/** Folded hosts, or pods, that are named alone where all have the same. */
+const MANY_ALIKE = 9;
+
+/** What each of many folded hosts has, where all have the same, else "". @param {Group[]} groups */
+export function countsOfAll(groups) {
+  const all = new Set(groups.filter(isBlock).map(counts));
+  return all.size === 1 && groups.filter(isBlock).length >= MANY_ALIKE ? [...all][0] : "";
+}
+
 /**
  * @param {Drawing} drawing @param {Set<string>} folded keys of groups
  * @returns {Shown}
@@ -108,7 +117,7 @@ export function shownOf({ topology, positions }, folded) {
     const lines = linesOf(topology);
     return {
       devices: topology.devices, groups, lines, positions, lanes: lanesOf(lines), home: new Map(),
-      byKey: new Map(), toDrawing: (point) => point,
+      byKey: new Map(), toDrawing: (point) => point, fromDrawing: (point) => point, pods: podsOf(topology).map(podShown(new Map())),
     };
   }
   const home = new Map(groups.flatMap(({ key, members }) => members.map((d) => [d.name, key])));
@@ -116,10 +125,14 @@ export function shownOf({ topology, positions }, folded) {
   const compactor = new Compactor({ devices, groups, positions });
   return {
     devices, groups, home, byKey: new Map(groups.map((group) => [group.key, group])),
-    positions: compactor.positions(), toDrawing: (point) => compactor.toDrawing(point),
+    positions: compactor.positions(), toDrawing: (point) => compactor.toDrawing(point), fromDrawing: (point) => compactor.fromDrawing(point),
+    pods: podsOf(topology).filter(({ key }) => !folded.has(key)).map(podShown(home)),
     ...bundled(linesOf(topology), home),
   };
 }
+
+/** A pod by its title and what is shown of it. @param {Map<string, string>} home @returns {(pod: Group) => {title: string, ends: string[]}} */
+const podShown = (home) => ({ title, members }) => ({ title, ends: [...new Set(members.map((d) => home.get(d.name) ?? d.name))] });
 
 /** Lines between what is shown, and for each link its line and which way it goes. */
 function bundled(all, home) {
@@ -199,7 +212,7 @@ export function switchedOff(lanes, off) {
 
 /** Size of a folded group, and of the room around its middle that it keeps. */
 export const GROUP = { width: 164, height: 58 };
-const SLOT = { x: 200, y: 108 };
+const SLOT = { x: 200, y: 88 };
 /** Room between two blocks that is left as it was. */
 const MOST_GAP = 64;
 /** Room between two switches of a row. */
@@ -320,6 +333,11 @@ class Compactor {
     return /** @type {[number, number]} */ ([this.x.at(x), this.y.at(y)]);
   }
 
+  /** @param {import("./types.js").Point} point in the drawing @returns on the screen */
+  fromDrawing({ x, y }) {
+    return { x: this.x.at(x), y: this.y.at(y) };
+  }
+
   /** @param {import("./types.js").Point} point on the screen @returns in the drawing */
   toDrawing({ x, y }) {
     return { x: this.x.back(x), y: this.y.back(y) };
@@ -408,8 +426,9 @@ export class Folding {
     const inPods = shown.groups.filter((group) => group.pod).length;
     this.element.hidden = !(hosts || pods) || (!shown.groups.length && topology.devices.length < OFFERED);
     const what = inPods ? `${inPods} of ${pods} pods` : `${folded} of ${hosts} hosts`;
+    const each = countsOfAll(shown.groups);
     const open = hosts ? `All ${hosts} hosts are open` : `All ${pods} pods are open`;
-    this.text.textContent = folded || inPods ? `${what} folded · double-click opens one` : open;
+    this.text.textContent = folded || inPods ? `${what} folded${each && `, each ${each}`} · double-click opens one` : open;
     this.openAll.hidden = !shown.groups.length;
     this.foldAll.hidden = !hosts || (folded === hosts && !inPods);
     this.foldPods.hidden = !pods || inPods === pods;

@@ -138,9 +138,10 @@ export class LinkClasses {
     this.canvas.say(on ? `${title} is shown` : `${title} steps back`);
   }
 
-  /** Rows of the legend. @param {(title: string) => void} pick @returns {HTMLElement[]} */
+  /** Rows of the legend: the classes that have a line on the screen, and those that step back. @param {(title: string) => void} pick @returns {HTMLElement[]} */
   rows(pick) {
-    return this.titles.map((title) => h(
+    const drawn = new Set(this.classOfLine?.values());
+    return this.titles.filter((title) => drawn.has(title) || this.off.has(title)).map((title) => h(
       "button", { type: "button", class: "tl-class", "aria-pressed": String(!this.off.has(title)), title: "Show these links, or let them step back", onclick: () => pick(title) },
       h("i", { style: `background:${this.colors.get(title)}` }), title,
     ));

@@ -65,6 +65,18 @@ export function noteRect({ kind, text, x, y, width, height }, wide = (line) => l
   return { x1: x - w / 2, y1: y - high / 2, x2: x + w / 2, y2: y + high / 2 };
 }
 
+/**
+ * The same at another place: folding brings devices nearer, and what stands beside them stays there.
+ * @template {Partial<Annotation>} T
+ * @param {T} note @param {(p: Point) => Point} to @returns {T}
+ */
+export function mapped(note, to) {
+  const { kind, x = 0, y = 0, width = 0, height = 0 } = note;
+  if (kind !== "frame") return { ...note, ...to({ x, y }) };
+  const [p, q] = [to({ x: x - width / 2, y: y - height / 2 }), to({ x: x + width / 2, y: y + height / 2 })];
+  return { ...note, x: (p.x + q.x) / 2, y: (p.y + q.y) / 2, width: q.x - p.x, height: q.y - p.y };
+}
+
 export class Notes {
   /** @param {import("./canvas.js").Canvas} canvas */
   constructor(canvas) {
@@ -83,8 +95,13 @@ export class Notes {
 
   /** @param {number} number @returns {Rect} as it is on the screen, mid-drag included */
   rect(number) {
-    const note = this.drag?.number === number ? this.drag.now : notesOf(this.canvas.drawing)[number];
+    const note = this.drag?.number === number ? this.drag.now : this.#shown(number);
     return noteRect(note, (line) => this.pen.measureText(line).width);
+  }
+
+  /** One as it stands on the screen. @param {number} number @returns {Annotation} */
+  #shown(number) {
+    return mapped(notesOf(this.canvas.drawing)[number], this.canvas.shown.fromDrawing);
   }
 
   /** Rectangles of all, which have to be seen. @returns {Rect[]} */
@@ -134,7 +151,7 @@ export class Notes {
     const r = chosen && { ...grown(chosen, side), y1: chosen.y1 - top };
     const [x, y] = r ? [(r.x1 + r.x2) / 2, (r.y1 + r.y2) / 2] : at ?? [(view.x1 + view.x2) / 2, (view.y1 + view.y2) / 2];
     const size = what.kind === "note" ? {} : r ? { width: r.x2 - r.x1, height: r.y2 - r.y1 } : USUAL;
-    canvas.commit(addNote(canvas.drawing, { x, y, ...size, ...what }));
+    canvas.commit(addNote(canvas.drawing, mapped({ x, y, ...size, ...what }, canvas.shown.toDrawing)));
     const number = notesOf(canvas.drawing).length - 1;
     this.select(number);
     if (what.text === undefined) this.type(number);
@@ -259,7 +276,7 @@ export class Notes {
     if (!hit || event.button !== 0 || canvas.locked) return;
     event.stopImmediatePropagation();
     canvas.dom.root.focus({ preventScroll: true });
-    const now = notesOf(canvas.drawing)[hit.number];
+    const now = this.#shown(hit.number);
     this.drag = { ...hit, at: p, from: now, now, screen: { x: event.clientX, y: event.clientY } };
     canvas.dom.stage.setPointerCapture?.(event.pointerId);
   }
@@ -290,7 +307,8 @@ export class Notes {
     this.drag = null;
     const now = performance.now();
     if (drag.far) {
-      const values = Object.fromEntries(["x", "y", "width", "height"].map((key) => [key, Math.round(drag.now[key])]));
+      const to = mapped(drag.now, canvas.shown.toDrawing);
+      const values = Object.fromEntries(["x", "y", "width", "height"].map((key) => [key, Math.round(to[key])]));
       canvas.commit(editNote(canvas.drawing, drag.number, values));
     } else if (this.last?.number === drag.number && now - this.last.now < DOUBLE) {
       setTimeout(() => canvas.alive && this.type(drag.number));

@@ -70,6 +70,7 @@ export class Overlay {
       canvas.cutView.place();
       this.#clear(this.layers.regions, (ctx) => {
         canvas.snapping.drawGrid(ctx);
+        drawPods(ctx, canvas);
         canvas.notes.drawFrames(ctx);
         canvas.cutView.drawGround(ctx);
       });
@@ -152,6 +153,27 @@ function drawHostNames(ctx, { stage, colors }) {
     const { x1, x2, y1 } = stage.hostRect(host);
     ctx.strokeText(host, (x1 + x2) / 2, y1 - 7);
     ctx.fillText(host, (x1 + x2) / 2, y1 - 7);
+  }
+}
+
+/** Quiet frames of racks and pods, with their names. */
+function drawPods(ctx, { stage, colors }) {
+  const size = (stage.large ? LARGE_HOST_FONT : HOST_FONT)[stage.distance];
+  ctx.font = `600 ${size}px ${FONT}`;
+  ctx.textAlign = "left";
+  ctx.textBaseline = "alphabetic";
+  ctx.lineWidth = 1.2;
+  for (const { title, below, rect: { x1, y1, x2, y2 } } of stage.podFrames()) {
+    ctx.beginPath();
+    ctx.roundRect(x1, y1, x2 - x1, y2 - y1, 18);
+    ctx.fillStyle = colors.box;
+    ctx.globalAlpha = 0.72;
+    ctx.fill();
+    ctx.globalAlpha = 1;
+    ctx.strokeStyle = colors.boxLine;
+    ctx.stroke();
+    ctx.fillStyle = colors.dim;
+    ctx.fillText(title, x1 + 8, below ? y2 + size + 3 : y1 - 7);
   }
 }
 

@@ -4,6 +4,7 @@ import { run } from "./commands.js";
 import { h, iconButton } from "./dom.js";
 import { counts } from "./folding.js";
 import { SHEET } from "./keyboard.js";
+import { BARE, FRAME } from "./stage.js";
 import { HEATS } from "./tokens.js";
 import { bandwidth, bytes, digits, duration } from "./units.js";
 
@@ -98,7 +99,11 @@ export class Panels {
   /** The drawing, the mode or the scene changed. */
   refresh() {
     const { canvas, buttons } = this;
-    this.tools.hidden = canvas.model.get("toolbar") === false;
+    const bare = canvas.model.get("toolbar") === false;
+    if (this.tools.hidden !== bare) {
+      this.tools.hidden = bare;
+      if (!canvas.presenter.on) canvas.stage.frame = this.frame;
+    }
     this.empty.hidden = canvas.drawing.topology.devices.length > 0;
     buttons.undo.disabled = !canvas.history.past.length;
     buttons.redo.disabled = !canvas.history.future.length;
@@ -109,6 +114,11 @@ export class Panels {
     buttons.grid.setAttribute("aria-pressed", String(canvas.snapping.grid));
     this.#refreshLegend();
     this.refreshLog();
+  }
+
+  /** Room that the tools and the legend need around what is drawn. */
+  get frame() {
+    return this.tools.hidden ? BARE : FRAME;
   }
 
   #refreshLegend() {

@@ -10,7 +10,6 @@ import { run } from "./commands.js";
 import { h, iconButton } from "./dom.js";
 import { lineId } from "./elements.js";
 import { Laser } from "./laser.js";
-import { FRAME } from "./stage.js";
 
 /** How much larger the type is. */
 export const TYPE = 1.6;
@@ -153,7 +152,7 @@ export class Presenter {
     dom.root.toggleAttribute("data-presenting", on);
     stage.cy.autoungrabify(on);
     stage.cy.autounselectify(on);
-    stage.frame = on ? AROUND : FRAME;
+    stage.frame = on ? AROUND : canvas.panels.frame;
     stage.magnify(on);
     timeline.scale = on ? TYPE : 1;
     timeline.refresh();

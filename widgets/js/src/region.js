@@ -18,7 +18,7 @@ const CORRIDOR = 14;
 const CARVE = 8;
 
 /** Room for the name of a host inside the region. */
-const HOST_NAME = 14;
+const HOST_NAME = 26;
 
 /**
  * The outlines of a cut on the screen. The side with fewer devices is outlined: a cut is the same from

@@ -13,9 +13,9 @@ import { Animation } from "./animation.js";
 import {
   MANY_LINKS, MOST_COVERED, boxesOf, deviceElement, endId, groupElement, hostElement, hostId, lineElement, lineId, waysOf,
 } from "./elements.js";
-import { endsOf, hostKey, shownOf } from "./folding.js";
+import { countsOfAll, endsOf, hostKey, shownOf } from "./folding.js";
 import {
-  borderPoint, centre, cornersOf, coveredParts, curveBetween, grown, hullRect, pointOn, rectOf, within,
+  borderPoint, centre, cornersOf, coveredParts, curveBetween, grown, hullRect, overlap, pointOn, rectOf, within,
 } from "./geometry.js";
 import { EMPTY, endsKey } from "./model.js";
 import { HOST_PADDING, styleSheet } from "./style.js";
@@ -25,6 +25,8 @@ const STILL_WHILE_PANNING = 60;
 
 /** Room that the floating tools and the legend need, in pixels. */
 export const FRAME = { top: 68, side: 34, bottom: 50 };
+/** And without the tools. */
+export const BARE = { top: 22, side: 22, bottom: 40 };
 
 /** Pixels that a region may reach beyond the view before that is moved. */
 const SLACK = 24;
@@ -34,6 +36,9 @@ const MOST_ZOOM = 1.5;
 
 /** Room for the name above a host's box, in drawing units. */
 const HOST_NAME = 22;
+
+/** How far the frame of a pod reaches beyond what is in it: less than the first track of a bus. */
+const POD_PADDING = 9;
 
 /** Zooms below which names are written larger, so that they can be read from afar. */
 const FAR = [0.72, 0.5];
@@ -141,6 +146,7 @@ export class Stage {
     const boxes = boxesOf(this.shown);
     const thin = lines.length > MANY_LINKS;
     const at = (name) => positions[name];
+    const alike = countsOfAll(groups) !== "";
     return [
       ...[...this.rooms.keys()].map((host) => ({
         id: hostId(host), identity: [host], make: () => hostElement(host),
@@ -150,8 +156,8 @@ export class Stage {
       })),
       ...groups.map((group) => ({
         id: endId(group.key),
-        identity: [group, ...at(group.key)],
-        make: () => groupElement(group, at(group.key), this.colors),
+        identity: [group, alike, ...at(group.key)],
+        make: () => groupElement(group, { position: at(group.key), alike: alike && (group.host !== null || Boolean(group.pod)), colors: this.colors }),
       })),
       ...lines.map((line) => ({
         id: lineId(line.id),
@@ -190,6 +196,23 @@ export class Stage {
     return grown(/** @type {Rect} */ (hullRect(inside.map((each) => this.rect(each)))), HOST_PADDING);
   }
 
+  /**
+   * Frames of racks and pods, none where they would overlap. @returns {{title: string, rect: Rect, below: boolean}[]} below: that the name
+   * stands there, which is on the side away from the middle
+   */
+  podFrames() {
+    const frames = this.shown.pods.map(({ title, ends }) => {
+      const hosts = [...this.rooms.keys()].filter((host) => this.rooms.get(host).some((name) => ends.includes(name)));
+      const rects = ends.map((end) => this.rect(end)).filter(Boolean);
+      const inner = hosts.map((host) => this.hostRect(host)).map((r) => ({ ...r, y1: r.y1 - HOST_NAME }));
+      return { title, rect: hullRect([...rects, ...inner].map((r) => grown(r, POD_PADDING))) };
+    });
+    const clash = frames.some(({ rect }, i) => frames.slice(i + 1).some((other) => overlap(rect, other.rect)));
+    if (clash || !frames.length) return [];
+    const middle = centre(hullRect(frames.map(({ rect }) => rect))).y;
+    return frames.map((frame) => ({ ...frame, below: frame.rect.y1 > middle }));
+  }
+
   /** Rectangle around all that is drawn, names of hosts included. */
   #contentRect() {
     const { devices, groups, lines } = this.shown;
@@ -201,6 +224,7 @@ export class Stage {
       ...devices.map((d) => this.rect(d.name)),
       ...groups.map(({ key }) => this.rect(key)),
       ...hosts.map((r) => ({ ...r, y1: r.y1 - HOST_NAME })),
+      ...this.podFrames().map(({ rect }) => ({ ...rect, y1: rect.y1 - HOST_NAME, y2: rect.y2 + HOST_NAME })),
       ...bent.map(rectOf),
     ]);
   }
@@ -238,7 +262,7 @@ export class Stage {
       if (edge.hasClass("faded") || edge.hasClass("unused")) continue;
       ctx.fillStyle = edge.data("tint") ?? this.colors.link;
       ctx.beginPath();
-      ctx.arc(x, y, edge.data("width") / 2 + 2.4, 0, 2 * Math.PI);
+      ctx.arc(x, y, edge.data("width") / 2 + 3, 0, 2 * Math.PI);
       ctx.fill();
     }
   }

@@ -154,7 +154,9 @@ export const styleSheet = (c) => [
     },
   },
   { selector: "node.group.far1", style: { "font-size": 15 } },
-  { selector: "node.group.far2", style: { "font-size": 16.5 } },
+  { selector: "node.group.far2", style: { "font-size": 19 } },
+  // Where all have the same the legend says what, and the name alone is written large.
+  { selector: "node.group.named", style: { "font-size": "data(size)" } },
   { selector: "node.group.split", style: { "border-color": c.cut, "border-style": "dashed", "border-width": 2.4 } },
   {
     selector: "node.host",

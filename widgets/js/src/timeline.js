@@ -84,13 +84,14 @@ export class Timeline {
     this.caption = new Caption((by) => run(canvas, "step", { by, of: "step" }));
     this.element = h(
       "div", { class: "tl-time" }, this.bar.element,
-      h("div", { class: "tl-film" }, this.strip, this.caption.element), this.readout,
+      this.strip, this.readout,
       h(
         "div", { class: "tl-transport" },
         this.heatButton, this.logButton, this.inspectButton,
         button("present", "Present (P)", "present"), button("film", "Save as GIF", "export_gif"),
         button("movie", "Save as film, 1920 × 1080 at 60 frames a second", "export_film"),
       ),
+      this.caption.element,
     );
   }
 

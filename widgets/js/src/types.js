@@ -57,7 +57,9 @@
  * @property {Record<string, [number, number]>} positions of devices and of groups by key
  * @property {Map<string, string>} home key of the group of each device that is folded
  * @property {Map<string, Group>} byKey
+ * @property {{title: string, ends: string[]}[]} pods racks and pods that are open, with what is shown of each
  * @property {(p: Point) => Point} toDrawing a point of the screen among the positions of the drawing
+ * @property {(p: Point) => Point} fromDrawing the other way about
  *
  * @typedef {[number, string, string, number, number, number]} Transfer
  *   chunk, src, dst, start µs, end µs (latency included), fraction of the chunk
