@@ -50,7 +50,10 @@ def test_a_thousand_gpus_are_a_box_per_host_and_pan_smoothly(rails: Any) -> None
     assert drawn_elements(rails) == [129, 0, 128]
     bundle = rails.ask("c.shown.lines.map((line) => [line.parts.length, line.forth.bandwidth])[5]")
     assert bundle == [8, 8 * 50]
-    expect(rails.page.get_by_text("128 of 128 hosts folded")).to_be_visible()
+    expect(
+        rails.page.get_by_text("128 of 128 hosts folded, each 8 GPUs · 1 switch")
+    ).to_be_visible()
+    assert rails.ask("c.cy.nodes('.group.named').map((n) => n.data('label'))")[:2] == ["h0", "h1"]
     folded = rails.page.evaluate(PAN, 30)
     rails.do("fold", on=False)
     assert drawn_elements(rails) == [0, 1160, 2048]

@@ -18,6 +18,36 @@ pytestmark = pytest.mark.browser
 FADED = "c.cy.edges('.faded').length"
 LINES = "c.cy.edges().length"
 
+BENEATH = """c.shown.lines.filter((line) => Array.isArray(c.canvas.stage.routeOf(line)))
+    .filter((line) => c.canvas.stage.curve(line).covered !== null).map((line) => line.id)"""
+"""Lines of buses that run beneath a device."""
+COVERED = """(() => {
+    const { stage, cutView } = c.canvas;
+    const origin = c.canvas.dom.stage.getBoundingClientRect();
+    const box = cutView.labels[0].getBoundingClientRect();
+    const at = (p) => stage.toScreen(p);
+    const [x1, y1] = [box.left - origin.left, box.top - origin.top];
+    const [x2, y2] = [x1 + box.width, y1 + box.height];
+    const has = ({ x, y }) => x > x1 && x < x2 && y > y1 && y < y2;
+    const devices = c.shown.devices.map((d) => d.name).filter((name) => {
+        const r = stage.rect(name);
+        const [p, q] = [at({ x: r.x1, y: r.y1 }), at({ x: r.x2, y: r.y2 })];
+        return p.x < x2 && q.x > x1 && p.y < y2 && q.y > y1;
+    });
+    const points = (line) => {
+        const { a, b, c: bend, legs } = stage.curve(line);
+        const ways = legs ?? (bend ? [[a, bend], [bend, b]] : [[a, b]]);
+        return ways.flatMap(([p, q]) => Array.from({ length: 101 }, (_, i) =>
+            at({ x: p.x + (q.x - p.x) * i / 100, y: p.y + (q.y - p.y) * i / 100 })));
+    };
+    const lines = c.shown.lines.filter((line) => !stage.curve(line).c && points(line).some(has));
+    const whole = cutView.bounds()[0];
+    const [p, q] = [at({ x: whole.x1, y: whole.y1 }), at({ x: whole.x2, y: whole.y2 })];
+    const far = Math.hypot(Math.max(0, p.x - x2, x1 - q.x), Math.max(0, p.y - y2, y1 - q.y));
+    return { devices, lines: lines.map(({ id }) => id), near: far <= 200 };
+})()"""
+"""What the label of the cut covers, and whether it is near."""
+
 
 def opened(show: Any, page: Any, name: str) -> Any:
     topology = open_cluster(name)
@@ -62,6 +92,8 @@ def test_links_of_a_large_cluster_have_colours_and_a_legend_that_filters(
 def test_a_large_cluster_folds_into_hosts_and_pods(show: Any, page: Any) -> None:
     """A fat-tree of radix 8 has eight pods of 16 GPUs around 16 switches of its core."""
     tree = opened(show, page, "fat-tree:radix=8")
+    titles = tree.ask("c.canvas.stage.podFrames().map(({ title }) => title)")
+    assert titles == [f"pod {i}" for i in range(8)]
     page.get_by_role("button", name="Fold pods").click()
     assert tree.ask("c.shown.groups.length") == 9
     assert tree.ask(LINES) == 8
@@ -92,6 +124,24 @@ def test_links_that_close_rows_are_short_and_those_of_one_switch_run_together(
 
     trays = opened(show, page, "gb200-nvl72")
     assert trays.ask("c.cy.edges('.turned').length") == 72
+    assert trays.ask(BENEATH) == []
+
+
+@pytest.mark.parametrize("name", ["dgx-a100:hosts=16", "mi250:hosts=4", "fat-tree:radix=8"])
+def test_buses_and_the_label_of_a_cut_stand_on_free_ground(show: Any, page: Any, name: str) -> None:
+    """No line of a bus runs beneath a device; the label, within 200 pixels, covers nothing."""
+    topology = open_cluster(name)
+    inside = [each.name for each in topology.devices if each.host == "h0"] or ["g0"]
+    links = [list(each.ends) for each in topology.links if each.src in inside]
+    links = [ends for ends in links if ends[1] not in inside]
+    cut = {"inside": inside, "links": links, "bandwidth": 200.0, "makespan": 5.0}
+    cut["label"] = "Bottleneck cut · 200 GB/s · ≥ 4.69 µs"
+    page.set_viewport_size({"width": 1440, "height": 760})
+    large = show(page, drawing(topology, layout(topology)), None, [cut])
+    large.settle()
+    assert large.ask("c.cy.edges('.turned').length") >= 64
+    assert large.ask(BENEATH) == []
+    assert large.ask(COVERED) == {"devices": [], "lines": [], "near": True}
 
 
 def test_a_layout_glides_and_is_one_step(show: Any, new_page: Any) -> None:

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { eased } from "../src/animation.js";
 import { boxesOf, waysOf } from "../src/elements.js";
 import { counts, groupsOf, shownOf } from "../src/folding.js";
-import { cornersOf, curveBetween, meets, pointOn, rectAt, runsOf, within } from "../src/geometry.js";
+import { cornersOf, curveBetween, grown, meets, pointOn, rectAt, rectOf, runsOf, within } from "../src/geometry.js";
 import { LARGE, classesOf, usualClasses } from "../src/link_classes.js";
 import { endsKey, wholeDrawing } from "../src/model.js";
 import { podsOf } from "../src/pods.js";
@@ -25,7 +25,10 @@ test("links of many to one switch run along tracks beside the rows, a trunk and 
   const { routes, dots } = waysOf(shown);
   const boxes = boxesOf(shown);
   for (const { id, a, b } of shown.lines) {
-    const { legs } = curveBetween(boxes.get(a), boxes.get(b), routes.get(id));
+    const curve = curveBetween(boxes.get(a), boxes.get(b), routes.get(id));
+    const { legs } = curve;
+    const chunk = [0, 0.2, 0.5, 0.8, 1].map((share) => pointOn(curve, share));
+    assert.ok(chunk.every((at) => legs.some(([p, q]) => meets(grown(rectOf(at), 1e-6), p, q))), "a chunk stays on its wire");
     assert.ok(legs.every(([p, q]) => p.x === q.x || p.y === q.y), id);
     const others = [...boxes].filter(([name]) => name !== a && name !== b).map(([, box]) => box);
     assert.ok(!legs.some(([p, q]) => others.some((box) => meets(box, p, q))), `${id} runs beneath a box`);
