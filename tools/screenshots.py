@@ -3,7 +3,7 @@
     python tools/screenshots.py [folder [light dark ...]]
 
 1440 x 900: light, dark, empty, solved, solving, error, compared, in step, four in step, imported,
-large clusters, presented to a class; and how it looks on small screens.
+large clusters, the inspector, What if, the wizard, presented to a class; and on small screens.
 """
 
 from __future__ import annotations
@@ -214,6 +214,40 @@ def presented(page: Page) -> None:
     )
 
 
+def inspected(page: Page) -> None:
+    """Follow a chunk in the inspector below the player."""
+    solved(page)
+    page.evaluate(
+        "() => { const c = document.querySelector('.tl').__canvas; c.cmd('seek', {time: 0});"
+        " c.cmd('inspect'); c.canvas.inspector.look({chunk: 3}); }"
+    )
+
+
+def what_if(page: Page) -> None:
+    """Widen NVLink and double the network of two hosts."""
+    open_cluster(page, "DGX A100", counted="16 GPUs", Hosts=2)
+    page.locator("#view").get_by_text("What if").click()
+    page.locator("#whatif-figures", has_text="GB/s").wait_for(timeout=PATIENCE)
+    for medium, times in (("NVLink 3", 6), ("InfiniBand HDR", 20)):
+        page.get_by_role("slider", name=f"Bandwidth of {medium}").first.focus()
+        for _ in range(times):
+            page.keyboard.press("ArrowRight")
+    page.locator("#whatif-figures", has_text="+").wait_for(timeout=PATIENCE)
+    page.locator("#whatif-canvas .tl-note").first.wait_for(timeout=PATIENCE)
+    page.wait_for_timeout(8000)
+
+
+def wizard(page: Page) -> None:
+    """Describe 32 hosts on eight rails by numbers."""
+    page.locator("#wizard-button").click()
+    dialog = page.get_by_role("dialog", name="Leaf and spine")
+    numbers = {"Hosts": 32, "GPUs in each": 8, "NICs in each host": 8, "Radix of a leaf": 32}
+    numbers |= {"Radix of a spine": 64, "Oversubscription": 3}
+    for label, number in numbers.items():
+        dialog.get_by_label(label, exact=True).fill(str(number))
+    dialog.get_by_role("status").filter(has_text="256 GPUs").wait_for(timeout=PATIENCE)
+
+
 class Picture(NamedTuple):
     """A file, its colours, what is done first, and the size of the window."""
 
@@ -240,6 +274,9 @@ PICTURES = (
     Picture("large-mi250", "dark", large("MI250", "64 GPUs", Hosts=4)),
     Picture("large-fat-tree", "light", large("Fat-tree", "128 GPUs", Radix=8)),
     Picture("large-thousand", "dark", large("DGX H100", "1024 GPUs", Hosts=128)),
+    Picture("inspector", "light", inspected),
+    Picture("what-if", "light", what_if),
+    Picture("wizard", "light", wizard),
     Picture("presented", "dark", presented),
     Picture("narrow", "light", solved, (1024, 700)),
     Picture("phone", "dark", solved, (390, 844)),

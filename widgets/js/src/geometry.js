@@ -9,6 +9,7 @@
  * @property {Point} b
  * @property {Point | null} c
  * @property {[Point, Point][]} [legs] the straight parts of one that has corners or is cut short
+ * @property {number[]} [lengths] of these
  * @property {number} length
  *
  * @typedef {number | Point[] | "stubs"} Route how a link runs: how far it bends to the side; along corners, which
@@ -99,9 +100,10 @@ function stubsBetween(from, to) {
 }
 
 /** @param {[Point, Point][]} legs @returns {Curve} */
-const alongLegs = (legs) => ({
-  a: legs[0][0], b: legs[legs.length - 1][1], c: null, legs, length: legs.reduce((sum, leg) => sum + lengthOf(leg), 0) || 1,
-});
+function alongLegs(legs) {
+  const lengths = legs.map(lengthOf);
+  return { a: legs[0][0], b: legs[legs.length - 1][1], c: null, legs, lengths, length: lengths.reduce((sum, each) => sum + each, 0) || 1 };
+}
 
 /** @param {[Point, Point]} leg */
 const lengthOf = ([p, q]) => Math.hypot(q.x - p.x, q.y - p.y);
@@ -126,22 +128,24 @@ export const curveBetween = (from, to, way = 0) => {
   return { a, b, c, length: length || 1 };
 };
 
+/** A point so far along straight parts, `side` to the right of them. @param {Curve} curve */
+function onLegs({ legs, lengths }, left, side) {
+  let i = 0;
+  while (i < legs.length - 1 && left >= lengths[i]) left -= lengths[i++];
+  const [p, q] = legs[i];
+  const length = lengths[i] || 1;
+  const dx = (q.x - p.x) / length;
+  const dy = (q.y - p.y) / length;
+  return { x: p.x + dx * left - dy * side, y: p.y + dy * left + dx * side };
+}
+
 /**
  * A point of the curve, `side` to the right of the way from a to b.
  * @param {Curve} curve @param {number} t from 0 at a to 1 at b @param {number} side
  * @returns {Point}
  */
 export const pointOn = (curve, t, side = 0) => {
-  if (curve.legs) {
-    let left = t * curve.length;
-    for (const leg of curve.legs) {
-      const length = lengthOf(leg);
-      if (left < length || leg === curve.legs[curve.legs.length - 1]) {
-        return pointOn({ a: leg[0], b: leg[1], c: null, length }, left / (length || 1), side);
-      }
-      left -= length;
-    }
-  }
+  if (curve.legs) return onLegs(curve, t * curve.length, side);
   const { a, b, c } = curve;
   const s = 1 - t;
   const x = c ? s * s * a.x + 2 * s * t * c.x + t * t * b.x : a.x + (b.x - a.x) * t;
@@ -160,9 +164,9 @@ const PIECES = 24;
 export const runsOf = (curve) => {
   if (curve.legs) {
     let from = 0;
-    return curve.legs.map((leg, i) => {
+    return curve.legs.map((_, i) => {
       const start = from;
-      from = i === curve.legs.length - 1 ? 1 : from + lengthOf(leg) / curve.length;
+      from += curve.lengths[i] / curve.length;
       return [start, i === curve.legs.length - 1 ? 1 : Math.max(start, from - 1e-9)];
     });
   }
