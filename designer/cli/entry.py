@@ -20,6 +20,7 @@ COMMANDS = {
     "optimum": "bound.optimum",
     "upgrade": "limits.upgrade",
     "limits": "limits.limits",
+    "bill": "bill.bill",
     "failures": "conditions.failures",
     "stragglers": "conditions.stragglers",
     "formulation": "conditions.formulation",

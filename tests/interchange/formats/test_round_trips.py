@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ccl.cabling import cabling_of
 from ccl.collective import all_gather, all_to_all
 from ccl.errors import FormatError, ProblemError
 from ccl.options import make_options
@@ -112,6 +113,18 @@ def but_for_the_name(before: Document, after: Document) -> bool:
     return replace(after.problem, topology=topology) == before.problem
 
 
+def boxes(before: Document, after: Document) -> bool:
+    """How many GPUs each box has, and which are joined by how many cables."""
+    return _boxes(after) == _boxes(before)
+
+
+def _boxes(content: Document) -> tuple[dict[str, int], Counter[frozenset[str]]]:
+    cabling, rank = cabling_of(content.topology), content.topology.rank
+    gpus = {box: sum(name in rank for name in names) for box, names in cabling.boxes.items()}
+    pairs = (frozenset((each.first.box, each.second.box)) for each in cabling.cables)
+    return gpus, Counter(pair for pair in pairs if len(pair) == 2)
+
+
 def _places(topology: Topology) -> dict[str, int]:
     """Number the devices, GPUs first."""
     others = [each.name for each in topology.devices if each.kind != "gpu"]
@@ -169,6 +182,7 @@ PAIRS = {
     "msccl-tools": Pair(ranks, settings={"direction": "destination-major"}),
     "msccl-xml": Pair(bytes_between_gpus, again=_shares),
     "nccl": Pair(gpus_of_a_host),
+    "netbox": Pair(boxes, again=_boxes),
     "node-link": Pair(drawing),
     "te-ccl-input": Pair(but_for_the_name, named_clusters()),
     "te-ccl-schedule": Pair(bytes_between_gpus, again=_shares),
