@@ -18,6 +18,7 @@ from typing import Literal
 
 from ccl import text
 from ccl.cabling import Cable, Cabling, End, cabling_of
+from ccl.errors import ProblemError
 from ccl.topology import Topology
 from gallery.costs.designs import clos
 from gallery.costs.floor import Floor, Placement, place
@@ -195,18 +196,25 @@ def _divided(cabling: Cabling, fastest: float) -> tuple[Cabling, list[str]]:
     cables: list[Cable] = []
     for each in cabling.cables:
         count = math.ceil(each.bandwidth / fastest - 1e-9)
-        for part in range(count):
-            ends = (
-                replace(end, port=f"{end.port}.{part + 1}" if count > 1 else end.port)
-                for end in (each.first, each.second)
+        cables += (
+            replace(
+                each,
+                first=_parallel(each.first, part, count),
+                second=_parallel(each.second, part, count),
+                bandwidth=each.bandwidth / count,
             )
-            cables.append(Cable(*ends, each.bandwidth / count))
+            for part in range(count)
+        )
     more = len(cables) - len(cabling.cables) + len(wide)
     told = (
         f"{text.count(len(wide), 'link')} of more than {text.bandwidth(fastest)}, the fastest "
         f"cable of the parts: counted as {text.count(more, 'cable')}"
     )
     return replace(cabling, cables=tuple(cables)), [told]
+
+
+def _parallel(end: End, part: int, count: int) -> End:
+    return end if count == 1 else replace(end, port=f"{end.port}.{part + 1}")
 
 
 def _built(cabling: Cabling, parts: Parts) -> tuple[Cabling, dict[str, str], list[str]]:
@@ -242,7 +250,10 @@ def _built(cabling: Cabling, parts: Parts) -> tuple[Cabling, dict[str, str], lis
 
 def _price(part: Part, ports: int) -> float:
     """Return what a switch of so many ports typically costs, built of one kind."""
-    return sum(clos(ports, part.ports).switches) * part.dollars.typical
+    try:
+        return sum(clos(ports, part.ports).switches) * part.dollars.typical
+    except ProblemError:  # another kind may have ports enough
+        return math.inf
 
 
 def _merged_sentences(sentences: Sequence[str], most: int = 2) -> list[str]:
@@ -268,13 +279,15 @@ def _expanded(
         ports[box] += 1
         return End(box, f"p{ports[box]}", switch)
 
+    def leaf(end: End) -> End:
+        nonlocal taken
+        if end.box != switch:
+            return end
+        taken += 1
+        return plug(f"{switch}/leaf{(taken - 1) // half}")
+
     for each in cables:
-        ends = [each.first, each.second]
-        for i, end in enumerate(ends):
-            if end.box == switch:
-                ends[i] = plug(f"{switch}/leaf{taken // half}")
-                taken += 1
-        yield Cable(*ends, each.bandwidth)
+        yield Cable(leaf(each.first), leaf(each.second), each.bandwidth)
     tiers = clos(taken, radix).switches
     names = [
         [f"{switch}/{tier}{i}" for i in range(count)]

@@ -186,7 +186,7 @@ def _orders(boxes: Sequence[str], *, direct: bool) -> Iterator[list[str]]:
     ]
     for shape in shapes[:_MOST_SHAPES]:
         grid = np.arange(count).reshape(shape)[np.ix_(*map(_folded, shape))]
-        yield [boxes[i] for i in grid.ravel()]
+        yield [boxes[i] for i in grid.ravel().tolist()]
 
 
 def _folded(side: int) -> list[int]:

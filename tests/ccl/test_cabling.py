@@ -14,10 +14,9 @@ def test_a_host_is_a_box_and_its_ports_are_called_alike_in_all():
     assert [len(names) for names in made.boxes.values()] == [9, 9, 1]
     assert made.switches == {"fabric"}
     assert len(made.cables) == 16
-    ends = {each.second.box: set() for each in made.cables}
-    for each in made.cables:
-        ends[each.second.box].add(each.second.port)
-    assert ends["h0"] == ends["h1"] == {f"gpu{i}:1" for i in range(8)}
+    for host in ("h0", "h1"):
+        ports = {each.second.port for each in made.cables if each.second.box == host}
+        assert ports == {f"gpu{i}:1" for i in range(8)}
     assert {each.first.port for each in made.cables} == {f"p{i}" for i in range(1, 17)}
 
 
