@@ -16,6 +16,7 @@ from benchmarks import (
     methods,
     model_costs,
     player,
+    propose,
     responses,
     scale,
     schedules,
@@ -43,6 +44,7 @@ app.command("catalog")(campaigns.catalog)
 app.command("sweep")(campaigns.sweep)
 app.command("formats")(formats.main)
 app.command("player")(player.player)
+app.command("propose")(propose.main)
 app.command("whatif")(responses.whatif)
 app.command("truth")(truth.main)
 

@@ -1,4 +1,4 @@
-"""The command line: ``topoloom design|gallery|solve|compare|bound|optimum|verify|export|import``.
+"""The command line: ``topoloom design|gallery|propose|solve|compare|bound|verify|export|import``.
 
 Standard output carries answers, one JSON object with ``--json``; progress and errors go to
 standard error. Bad input ends with exit code 2 and one sentence, a plan that breaks a rule ends

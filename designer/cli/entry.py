@@ -19,6 +19,7 @@ COMMANDS = {
     "bound": "bound.bound",
     "optimum": "bound.optimum",
     "upgrade": "limits.upgrade",
+    "propose": "propose.propose",
     "limits": "limits.limits",
     "bill": "bill.bill",
     "failures": "conditions.failures",

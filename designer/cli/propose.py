@@ -1,0 +1,208 @@
+"""``topoloom propose``: networks for a number of GPUs and ports, ranked, as drawings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import typer
+
+from ccl import text
+from ccl.errors import FormatError, ProblemError
+from ccl.serialization.conditions import document, write_document
+from designer.cli import request as cli
+
+if TYPE_CHECKING:
+    from formulations.proposals import Axis, Candidate, Front, Request
+
+
+def propose(  # noqa: PLR0913  one for each flag
+    *,
+    gpus: int,
+    ports: int = 4,
+    bandwidth: float = 50.0,
+    alpha: float = 0.7,
+    host: str | None = None,
+    radix: int = 0,
+    one_way: bool = False,
+    mix: Path | None = None,
+    seconds: float = 25.0,
+    keep: int = 8,
+    axes: str = "mix,latency",
+    seed: int = 0,
+    cores: int = 2,
+    out: Path | None = None,
+    as_json: bool = False,
+) -> None:
+    """Propose networks for so many GPUs: exact rates, what no network could beat, and why.
+
+    Parameters
+    ----------
+    gpus
+        How many.
+    ports
+        Network ports of each GPU.
+    bandwidth
+        GB/s of each port, one way.
+    alpha
+        Latency of each network link in µs.
+    host : --host NAME
+        A type of host of the gallery with an inner switch, such as dgx-h100.
+    radix
+        Ports of each switch; 0 for networks without switches.
+    one_way
+        Offer links that go one way too, which take split fibres.
+    mix : FILE
+        YAML: a list of {collective, size, times}; by default all kinds alike.
+    seconds : S
+        For the search.
+    keep : N
+        How many are printed and written.
+    axes : AXIS,AXIS
+        In which two respects the best are marked, such as mix,switches.
+    seed
+        Of what is drawn by chance.
+    cores : N
+        Processes that search at once.
+    out : FOLDER
+        Write the drawings there, the best first.
+    """
+    from formulations.proposals import USUAL_MIX, Request, read_mix  # noqa: PLC0415  a solver
+
+    request = Request(
+        gpus=gpus,
+        ports=ports,
+        bandwidth=bandwidth,
+        alpha=alpha,
+        host=host,
+        radix=radix,
+        one_way=one_way,
+        mix=USUAL_MIX if mix is None else read_mix(mix),
+        seconds=seconds,
+        seed=seed,
+        cores=cores,
+    )
+    first, second = _axes(axes)
+    cli.positive("--keep", keep, unit="networks")
+    if out is not None and out.exists() and not out.is_dir():
+        raise FormatError(f"{out} is a file; name a folder for the drawings")
+    front, interrupted = _searched(request)
+    kept = front.kept(keep, first, second)
+    if not kept:
+        raise ProblemError(
+            f"no network that is known here has {gpus:,} GPUs with {text.count(ports, 'port')} "
+            f"each; give another number of ports, or switches with --radix"
+        )
+    files = [] if out is None else _write(kept, out)
+    if as_json:
+        cli.print_json(_answer(front, kept, first, second))
+    else:
+        _print(front, kept, first, second)
+    if files:
+        cli.remark(f"{text.count(len(files), 'drawing')} in {out}, the best is {files[0].name}")
+    if interrupted:
+        raise typer.Exit(cli.INTERRUPTED)
+
+
+def _axes(given: str) -> tuple[Axis, Axis]:
+    from formulations.proposals import AXES  # noqa: PLC0415  it loads a solver
+
+    found = [each.strip() for each in given.split(",")]
+    if len(found) != 2 or not {*found} <= {*AXES} or found[0] == found[1]:
+        raise ProblemError(f"--axes is {given}; give two of {', '.join(AXES)}")
+    return cast("Axis", found[0]), cast("Axis", found[1])
+
+
+def _searched(request: Request) -> tuple[Front, bool]:
+    """Return the last front, and whether the user has ended the search."""
+    from formulations.proposals import Front, propose  # noqa: PLC0415  it loads a solver
+
+    front = Front(request=request, candidates=(), stage="", seconds=0.0)
+    leader = ""
+    try:
+        for front in propose(request):
+            if front.candidates and front.candidates[0].name != leader:
+                leader = front.candidates[0].name
+                cli.remark(f"{front.seconds:.1f} s: {leader}")
+    except KeyboardInterrupt:
+        return front, True
+    return front, False
+
+
+def _write(kept: Sequence[Candidate], out: Path) -> list[Path]:
+    out.mkdir(parents=True, exist_ok=True)
+    files = []
+    for place, each in enumerate(kept, start=1):
+        plain = re.sub(r"[^a-z0-9]+", "-", each.name.lower()).strip("-")
+        files.append(out / f"{place}-{plain}.json")
+        write_document(files[-1], document(each.topology))
+    return files
+
+
+def _print(front: Front, kept: Sequence[Candidate], first: Axis, second: Axis) -> None:
+    request, kinds = front.request, front.request.kinds
+    best = front.pareto(first, second)
+    heads = ("", "network", "mix", *(f"{kind} GB/s" for kind in kinds))
+    heads += ("latency", "cables between", "cables", "switches")
+    rows = [
+        (
+            f"{'*' if each in best else ' '}{place}",
+            each.name,
+            text.duration(each.time),
+            *(text.digits(each.score.rates[kind].algbw) for kind in kinds),
+            text.duration(each.score.alpha),
+            text.digits(each.score.hops),
+            f"{each.score.cables:,}",
+            f"{each.score.switches:,}",
+        )
+        for place, each in enumerate(kept, start=1)
+    ]
+    cli.print_table(heads, rows, right=range(2, len(heads)), whole=(0, 1))
+    typer.echo()
+    for place, each in enumerate(kept, start=1):
+        if each in best:
+            typer.echo(f"{place}. {each.name}: {front.why(each)}")
+    typer.echo()
+    facts = [
+        ("mix", str(request.mix)),
+        ("at least", f"{text.duration(front.bound('mix'))} on any network with these ports"),
+        ("*", f"no other is better in both {first} and {second}"),
+        ("searched", text.seconds(front.seconds)),
+    ]
+    if front.left_out:
+        facts.append(("left out", f"{front.left_out} whose rates would take too long"))
+    cli.print_facts(f"{request.gpus:,} GPUs, {text.count(request.ports, 'port')} each", facts)
+
+
+def _answer(front: Front, kept: Sequence[Candidate], first: Axis, second: Axis) -> dict[str, Any]:
+    best = front.pareto(first, second)
+    return {
+        "gpus": front.request.gpus,
+        "ports": front.request.ports,
+        "mix_bound_us": front.bound("mix"),
+        "axes": [first, second],
+        "seconds": front.seconds,
+        "left_out": front.left_out,
+        "networks": [
+            {
+                "name": each.name,
+                "family": each.family,
+                "one_way": each.one_way,
+                "mix_us": each.time,
+                "rates": {
+                    kind: {"algbw_GBps": rate.algbw, "at_most_GBps": rate.most}
+                    for kind, rate in each.score.rates.items()
+                },
+                "latency_us": each.score.alpha,
+                "hops": each.score.hops,
+                "diameter": each.score.diameter,
+                "cables": each.score.cables,
+                "switches": each.score.switches,
+                "best": each in best,
+                "why": front.why(each),
+            }
+            for each in kept
+        ],
+    }

@@ -1,0 +1,86 @@
+"""Annealing on several cores: this process in turns, and child processes all the time.
+
+A child reads one request, and writes a line for each better network, no more than a few a second.
+It dies with this process (`formulations.jobs.child`).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO
+
+from formulations.jobs.child import Child, until_abandoned
+from formulations.proposals.rewiring import Annealing, Pairs
+
+MODULE = "formulations.proposals"
+
+TURN = 0.25
+"""Seconds between two lines of a child."""
+
+
+def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
+    """Anneal until nobody listens; the body of a child process."""
+    content = json.loads(requests.readline())
+    threading.Thread(target=until_abandoned, args=(requests,), daemon=True).start()
+    annealing = Annealing(content["gpus"], content["degree"], seed=content["seed"])
+    said = math.inf
+    while True:
+        annealing.advance(seconds=TURN)
+        if annealing.total < said:
+            said = annealing.total
+            line = {"total": said, "pairs": annealing.pairs}
+            answers.write(json.dumps(line).encode() + b"\n")
+            answers.flush()
+
+
+class Annealers:
+    """Several annealings of networks of one size.
+
+    Parameters
+    ----------
+    gpus, degree
+        Of the networks.
+    seed
+        Of the first; the others have those that follow.
+    cores
+        How many there are.
+    """
+
+    def __init__(self, gpus: int, degree: int, *, seed: int, cores: int) -> None:
+        self._own = Annealing(gpus, degree, seed=seed)
+        self._told: list[tuple[float, Pairs]] = []
+        self._children = [Child(MODULE) for _ in range(cores - 1)]
+        for number, child in enumerate(self._children, start=1):
+            child.ask({"gpus": gpus, "degree": degree, "seed": seed + number})
+            threading.Thread(target=self._listen, args=(child,), daemon=True).start()
+
+    def _listen(self, child: Child) -> None:
+        for line in child:
+            self._told.append((line["total"], [(a, b) for a, b in line["pairs"]]))
+
+    def advance(self, seconds: float) -> None:
+        """Go on here for a time; the children always do."""
+        self._own.advance(seconds=seconds)
+
+    def best(self) -> tuple[float, Pairs]:
+        """Return the least sum of distances so far, and the links of its network."""
+        return min([(self._own.total, self._own.pairs), *self._told], key=lambda each: each[0])
+
+    def close(self) -> None:
+        """End the children."""
+        for child in self._children:
+            child.kill()
+
+
+@contextmanager
+def annealers(gpus: int, degree: int, *, seed: int, cores: int) -> Iterator[Annealers]:
+    """Anneal inside the block."""
+    found = Annealers(gpus, degree, seed=seed, cores=cores)
+    try:
+        yield found
+    finally:
+        found.close()

@@ -1,0 +1,223 @@
+"""Search for networks: closed families, lattices, products, annealing, and swaps by prices.
+
+Each step costs more than the one before it, so that a front is there within a second and grows:
+
+1. closed families with every split (`formulations.proposals.families`);
+2. lattices, the least distances first, until distances prove that no other is faster than the best;
+3. products and copies of small networks;
+4. annealed random networks (`formulations.proposals.rewiring`), all the time on the other cores;
+5. swaps by prices, where the best all-to-all is longer than distances say, so that these do not
+   suffice.
+
+Everything that is shown has been scored exactly (`formulations.proposals.scores`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from time import perf_counter
+
+from ccl.errors import ProblemError, SolveError
+from ccl.topology import Topology
+from formulations.bounds.concurrent_flow import LARGEST
+from formulations.proposals.beside import Annealers, annealers
+from formulations.proposals.families import Draft, closed, expansions, fits, host_of, lattices
+from formulations.proposals.front import Bill, Candidate, Front
+from formulations.proposals.request import Request
+from formulations.proposals.rewiring import Pairs, network_of, possible, rewire
+from formulations.proposals.scores import all_to_all_rate, score
+
+SHARES = {"closed": 0.5, "lattices": 0.6, "products": 0.7}
+"""Of the time, when each step ends at the latest."""
+
+TURN = 0.5
+"""Seconds of annealing between two looks at the others."""
+
+BETTER = 5e-3
+"""Share by which distances must be shorter for a network to be scored before the end."""
+
+LATTICES = 24
+"""Lattices that are scored at most."""
+
+PACE = 10_000
+"""Amounts of a flow without symmetry that a second is enough for."""
+
+LOOSE = 1e-3
+"""Share by which all-to-all is above what distances prove where prices are worth a try."""
+
+REWIRED = "rewired"
+"""Family of annealed networks."""
+
+
+def propose(
+    request: Request, *, bill_of: Callable[[Topology], Bill] | None = None
+) -> Iterator[Front]:
+    """Yield what has been found, again and again, until the time is up.
+
+    Whoever closes the iterator ends the search and its processes.
+
+    Parameters
+    ----------
+    request
+        What is wanted.
+    bill_of
+        Says what a network costs.
+
+    Raises
+    ------
+    ProblemError
+        If the host is none of the gallery or does not divide the GPUs.
+    """
+    search = _Search(request, bill_of)
+    with ExitStack() as stack:
+        pool = None
+        if search.anneals:
+            pool = stack.enter_context(
+                annealers(request.gpus, request.ports, seed=request.seed, cores=request.cores)
+            )
+        yield from search.run(pool)
+
+
+class _Search:
+    """What is known while it runs."""
+
+    def __init__(self, request: Request, bill_of: Callable[[Topology], Bill] | None) -> None:
+        self.request = request
+        self.per_host = host_of(request).gpus
+        self._bill_of = bill_of
+        self._began = perf_counter()
+        self._found: list[Candidate] = []
+        self._left_out = 0
+        direct = request.host is None and not request.radix
+        amounts = request.gpus**2 * request.ports
+        self.anneals = direct and possible(request.gpus, request.ports) and amounts <= LARGEST
+        self._reserve = min(1 + amounts / PACE, request.seconds / 2)
+
+    @property
+    def seconds(self) -> float:
+        """Since it began."""
+        return perf_counter() - self._began
+
+    def run(self, pool: Annealers | None) -> Iterator[Front]:
+        """Yield fronts to the end."""
+        for stage, drafts in (
+            ("closed", closed(self.request)),
+            ("lattices", self._lattices()),
+            ("products", expansions(self.request)),
+        ):
+            for draft in drafts:
+                if self._found and self.seconds > SHARES[stage] * self.request.seconds:
+                    break
+                if self._add(draft):
+                    yield self._front(stage)
+        if pool is not None:
+            yield from self._annealed(pool)
+        yield self._front("done", done=True)
+
+    def _front(self, stage: str, *, done: bool = False) -> Front:
+        return Front(
+            request=self.request,
+            candidates=tuple(sorted(self._found, key=lambda each: each.time)),
+            stage=stage,
+            seconds=self.seconds,
+            per_host=self.per_host,
+            left_out=self._left_out,
+            done=done,
+        )
+
+    def _add(self, draft: Draft) -> bool:
+        """Make and score a draft; return whether it is a network that was not there."""
+        try:
+            topology = draft.make()
+            if not fits(topology, self.request):
+                return False
+        except ProblemError:  # there is none of such a size
+            return False
+        return self._scored(topology, draft.family, one_way=draft.one_way)
+
+    def _scored(self, topology: Topology, family: str, *, one_way: bool = False) -> bool:
+        left = max(self.request.seconds - self.seconds, 0.5)
+        try:
+            found = score(topology, self.request.kinds, seconds=left)
+        except (ProblemError, SolveError):
+            self._left_out += 1
+            return False
+        if any(each.family == family and each.score == found for each in self._found):
+            return False
+        self._found.append(
+            Candidate(
+                topology=topology,
+                family=family,
+                score=found,
+                time=found.mixed(self.request.mix),
+                one_way=one_way,
+                bill=None if self._bill_of is None else self._bill_of(topology),
+            )
+        )
+        return True
+
+    def _lattices(self) -> Iterator[Draft]:
+        """Yield each lattice whose all-to-all is faster than that of those before it."""
+        best = 0.0
+        wide = self.request.ports * self.request.bandwidth
+        for draft in lattices(self.request)[:LATTICES]:
+            # Each GPU's shard goes as far as distances say, over the links of one GPU.
+            most = self.request.gpus**2 * wide / draft.total
+            if most <= best or self.seconds > SHARES["lattices"] * self.request.seconds:
+                return
+            algbw = all_to_all_rate(draft.make(), seconds=1.0).algbw
+            if algbw > best:
+                best = algbw
+                yield draft
+
+    def _annealed(self, pool: Annealers) -> Iterator[Front]:
+        """Anneal until what is left of the time is needed for the last score."""
+        scored, best, pairs = math.inf, *pool.best()
+        while self.seconds < self.request.seconds - self._reserve:
+            pool.advance(TURN)
+            best, pairs = pool.best()
+            left = self.request.seconds - self.seconds
+            if best < scored * (1 - BETTER) and left > 3 * self._reserve:
+                if self._replace(pairs):
+                    yield self._front("rewiring")
+                scored = best
+        if best < scored and self._replace(pairs):
+            yield self._front("rewiring")
+        yield from self._by_prices(best)
+
+    def _replace(self, pairs: Pairs) -> bool:
+        """Score an annealed network in place of the one before it."""
+        name = f"Rewired {self.request.gpus} of degree {self.request.ports}"
+        began = self.seconds
+        before = [each for each in self._found if each.family == REWIRED]
+        self._found = [each for each in self._found if each.family != REWIRED]
+        made = self._scored(self._network(pairs, name), REWIRED)
+        self._reserve = min(1.5 * (self.seconds - began), self.request.seconds / 2)
+        if not made:
+            self._found += before
+        return made
+
+    def _network(self, pairs: Pairs, name: str) -> Topology:
+        request = self.request
+        return network_of(
+            pairs, gpus=request.gpus, name=name, bandwidth=request.bandwidth, alpha=request.alpha
+        )
+
+    def _by_prices(self, total: float) -> Iterator[Front]:
+        """Exchange links by prices where distances do not tell how fast a network is."""
+        request = self.request
+        mine = next((each for each in self._found if each.family == REWIRED), None)
+        if mine is None or "all-to-all" not in mine.score.rates:
+            return
+        most = request.gpus**2 * request.ports * request.bandwidth / total
+        if mine.score.rates["all-to-all"].most > most / (1 + LOOSE):
+            return
+        for found in rewire(
+            mine.topology, seconds=request.seconds - self.seconds, seed=request.seed
+        ):
+            if found.solved and self._scored(found.topology, REWIRED):
+                self._found.remove(mine)
+                mine = self._found[-1]
+                yield self._front("prices")

@@ -1,0 +1,68 @@
+"""``topoloom propose``: a table, drawings in a folder, and JSON."""
+
+import json
+
+import pytest
+
+from ccl.serialization.conditions import read_document
+from designer.cli import main
+
+QUICK = ("propose", "--gpus", "12", "--seconds", "2", "--cores", "1")
+
+
+@pytest.fixture
+def run(capsys):
+    """Run the command; return exit code, output and errors."""
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as left:
+            main(arguments)
+        out, err = capsys.readouterr()
+        return left.value.code, out, err
+
+    return run
+
+
+def test_drawings_are_written_best_first(run, tmp_path):
+    code, out, err = run(*QUICK, "--keep", "3", "--out", str(tmp_path / "found"))
+    files = sorted((tmp_path / "found").iterdir())
+
+    assert code == 0
+    assert [each.name[0] for each in files] == ["1", "2", "3"]
+    assert all(len(read_document(each).topology.ranks) == 12 for each in files)
+    assert f"3 drawings in {tmp_path / 'found'}" in err
+    assert "No network of 4 ports for each GPU" in out
+    assert "on any network with these ports" in out
+
+
+def test_json_has_every_figure(run, tmp_path):
+    mix = tmp_path / "mix.yaml"
+    mix.write_text("- {collective: all-to-all, size: 64MB}\n")
+    code, out, _ = run(*QUICK, "--mix", str(mix), "--axes", "mix,hops", "--json")
+    found = json.loads(out)
+    first = found["networks"][0]
+
+    assert code == 0
+    assert first["mix_us"] >= found["mix_bound_us"]
+    assert first["mix_us"] == pytest.approx(64e3 / first["rates"]["all-to-all"]["algbw_GBps"])
+    assert first["best"]
+    assert first["why"].endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--axes", "mix,beauty"), "--axes is mix,beauty; give two of mix, all-to-all"),
+        (("--gpus", "3"), "gpus is 3 GPUs; give 4 to 4,096"),
+        (
+            ("--gpus", "15", "--ports", "3"),
+            "no network that is known here has 15 GPUs with 3 ports",
+        ),
+    ],
+)
+def test_what_is_wrong_is_one_sentence(run, arguments, words):
+    code, out, err = run(*QUICK, *arguments)
+
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert words in err
