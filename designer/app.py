@@ -42,6 +42,8 @@ from designer.views.draw import (
     wizard,
 )
 from designer.views.draw.files import drawing_of
+from designer.views.propose import callbacks as proposing
+from designer.views.propose.running import searches
 from designer.views.solve import about, front, live_card, overlays, plan_card, results, solve_card
 from designer.views.whatif import form
 from designer.views.whatif.running import Studies
@@ -104,6 +106,7 @@ def create_app(
     jobs: Jobs | None = None,
     comparisons: Comparisons | None = None,
     studies: Studies | None = None,
+    proposals: Studies | None = None,
     known: Names | None = None,
     sweeps: Sequence[Path] = (),
     catalog_view: CatalogView | None = None,
@@ -116,8 +119,8 @@ def create_app(
     drawing
         What is open at first: ``{"topology": ..., "positions": ...}``; None opens what the
         browser kept, or a cluster of the gallery on the first visit.
-    jobs, comparisons, studies
-        Where solves, comparisons and studies run; by default in child processes.
+    jobs, comparisons, studies, proposals
+        Where solves, comparisons, studies and searches run; by default in child processes.
     known
         Names under which browsers may ask for it; by default those of loopback, with any port.
     sweeps
@@ -153,13 +156,20 @@ def create_app(
         comparisons or Comparisons(start_comparison),
         studies or Studies(),
         apart=apart,
+        proposals=proposals or searches(),
     )
     protect(app, known or Names())
     return app
 
 
 def _wire(
-    app: Dash, jobs: Jobs, comparisons: Comparisons, studies: Studies, *, apart: Apart
+    app: Dash,
+    jobs: Jobs,
+    comparisons: Comparisons,
+    studies: Studies,
+    *,
+    apart: Apart,
+    proposals: Studies,
 ) -> None:
     """Wire the whole page."""
     for room in (
@@ -182,6 +192,7 @@ def _wire(
     solve_card.register(app, jobs)
     callbacks.register(app, comparisons)
     form.register(app, studies)
+    proposing.register(app, proposals)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -267,6 +278,7 @@ def _places(offer: Offer, ends: ExitStack) -> dict[str, Any]:
         "jobs": jobs_at(offer.scheduler, offer.limits, catalog=offer.catalog),
         "comparisons": Comparisons(keeping(start_comparison, offer.catalog), offer.limits),
         "studies": Studies(limits=offer.limits),
+        "proposals": searches(offer.limits),
         "apart": Apart(),
     }
     places["apart"].warm()

@@ -12,6 +12,7 @@ from designer.views.compare import page as compare
 from designer.views.draw import edits
 from designer.views.draw.edits import palette
 from designer.views.draw.table import Sorting, toolbar
+from designer.views.propose import page as propose
 from designer.views.solve import live_card, overlays, results, solve_card
 from designer.views.solve.front import front_card
 from designer.views.solve.header import header
@@ -103,6 +104,7 @@ def _stores(drawing: dict[str, Any], *, chosen: bool) -> list[Any]:
         dcc.Interval(id=ids.TICK, interval=250, disabled=True),
         *compare.stores(),
         *whatif.stores(),
+        *propose.stores(),
         dcc.Download(id=ids.DOWNLOAD),
     ]
 
@@ -130,6 +132,7 @@ def _main(drawing: dict[str, Any], extra: Sequence[ui.Extra]) -> dmc.AppShellMai
             ui.div("ds-pane ds-table-pane", toolbar(), html.Div(id=ids.TABLE), id="table-pane"),
             compare.pane(),
             whatif.pane(),
+            propose.pane(),
             *(each.pane for each in extra),
             id="stage",
             data_view="canvas",
@@ -147,6 +150,7 @@ def _views(extra: Sequence[ui.Extra]) -> dmc.SegmentedControl:
             "table": "Table",
             "compare": "Compare",
             "whatif": "What if",
+            "propose": "Propose",
             **{each.name: each.label for each in extra},
         },
         className="ds-view",

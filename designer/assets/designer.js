@@ -269,6 +269,22 @@
         ];
       },
 
+      /** Propose or Stop, and news only while there may be some. */
+      proposing(job, seen) {
+        const running = Boolean(job) && (!seen || seen.key !== job.key || seen.running);
+        return [
+          running ? { display: "none" } : {}, running ? {} : { display: "none" }, !running,
+          !(job && seen?.order.length),
+        ];
+      },
+
+      /** The card of the network that was chosen in the plot comes into view. */
+      proposed(children, chosen) {
+        if (!chosen) return;
+        window.requestAnimationFrame(() =>
+          document.querySelector(".ds-pro-card[data-chosen='true']")?.scrollIntoView({ block: "nearest" }));
+      },
+
       /** The rows are drawn anew: the focus goes back to its button, new details come into view. */
       unfolded(children, opened) {
         const fresh = opened && opened !== unfolded;

@@ -5,7 +5,7 @@
 ...     print(front.seconds, front.candidates[0].name)
 """
 
-from formulations.proposals.front import AXES, Axis, Bill, Candidate, Front, pareto
+from formulations.proposals.front import AXES, Axis, Bill, Candidate, Front, pareto, undominated
 from formulations.proposals.request import USUAL_MIX, Mix, Request, Use, read_mix
 from formulations.proposals.scores import Rate, Score, all_to_all_rate, score
 from formulations.proposals.search import propose
@@ -27,4 +27,5 @@ __all__ = [
     "propose",
     "read_mix",
     "score",
+    "undominated",
 ]

@@ -6,7 +6,7 @@ difference of 0.01 % is none. All respects are such that less is better.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, get_args
 
@@ -29,7 +29,7 @@ Axis = Literal[
     "metres",
 ]
 """In what respect: µs of the mix, µs of 1 GB of a kind, µs of latencies to the farthest GPU, cables
-between two GPUs on average, how many cables and switches, and what a bill says."""
+between two GPUs on average, how many cables and switches, and what a bill says of both."""
 
 AXES: tuple[Axis, ...] = get_args(Axis)
 
@@ -55,12 +55,12 @@ class Bill(Protocol):
     """What a network costs; who knows prices makes it."""
 
     @property
-    def dollars(self) -> Span:
-        """Of all parts."""
+    def network_dollars(self) -> Span:
+        """Of switches and cables."""
 
     @property
-    def watts(self) -> Span:
-        """Of all parts."""
+    def network_watts(self) -> Span:
+        """Of switches and cables."""
 
     @property
     def metres(self) -> float:
@@ -105,7 +105,7 @@ class Candidate:
         if axis in {"dollars", "watts", "metres"}:
             if bill is None:
                 return None
-            spans = {"dollars": bill.dollars, "watts": bill.watts}
+            spans = {"dollars": bill.network_dollars, "watts": bill.network_watts}
             return spans[axis].typical if axis in spans else bill.metres
         if axis in KINDS:
             rate = score.rates.get(axis)
@@ -119,25 +119,29 @@ def pareto(
 ) -> tuple[Candidate, ...]:
     """Return those that no other dominates, the best in the first respect first.
 
-    Those whose value in a respect is not known are left out; of equal ones the first stays.
+    Those whose value in a respect is not known are left out; equal ones all stay.
     """
-    known: list[tuple[float, float, Candidate]] = []
+    known = []
     for each in candidates:
-        place = each.along(first), each.along(second)
-        if place[0] is not None and place[1] is not None:
-            known.append((place[0], place[1], each))
-    known.sort(key=lambda each: each[:2])
-    kept: list[tuple[float, float, Candidate]] = []
-    for each in known:
-        if not any(_dominates(other, each) for other in (*known, *kept) if other is not each):
-            kept.append(each)
-    return tuple(each for *_, each in kept)
+        across, up = each.along(first), each.along(second)
+        if across is not None and up is not None:
+            known.append(((across, up), each))
+    known.sort(key=lambda row: row[0])
+    kept = undominated([place for place, _ in known])
+    return tuple(known[i][1] for i in kept)
 
 
-def _dominates(one: tuple[float, float, Candidate], other: tuple[float, float, Candidate]) -> bool:
+def undominated(places: Sequence[tuple[float, float]]) -> list[int]:
+    """Return which of several pairs of values no other dominates; less is better."""
+    return [
+        i for i, mine in enumerate(places) if not any(_dominates(other, mine) for other in places)
+    ]
+
+
+def _dominates(one: tuple[float, float], other: tuple[float, float]) -> bool:
     """Return whether one is as good in both respects and better in one."""
-    worse = any(a > b * (1 + SLACK) for a, b in zip(one[:2], other[:2], strict=True))
-    better = any(a < b * (1 - SLACK) for a, b in zip(one[:2], other[:2], strict=True))
+    worse = any(a > b * (1 + SLACK) for a, b in zip(one, other, strict=True))
+    better = any(a < b * (1 - SLACK) for a, b in zip(one, other, strict=True))
     return better and not worse
 
 
@@ -256,7 +260,7 @@ def _paid(candidate: Candidate, other: Candidate) -> list[str]:
         there, here = text.duration(theirs.alpha), text.duration(mine.alpha)
         found.append(f"{here} of latency to the farthest GPU instead of {there}")
     if candidate.bill is not None and other.bill is not None:
-        more = candidate.bill.dollars.typical - other.bill.dollars.typical
+        more = candidate.bill.network_dollars.typical - other.bill.network_dollars.typical
         if more > 0:
             found.append(f"about ${more:,.0f} more")
     return found

@@ -52,7 +52,7 @@ REWIRED = "rewired"
 
 
 def propose(
-    request: Request, *, bill_of: Callable[[Topology], Bill] | None = None
+    request: Request, *, bill_of: Callable[[Topology], Bill | None] | None = None
 ) -> Iterator[Front]:
     """Yield what has been found, again and again, until the time is up.
 
@@ -83,7 +83,7 @@ def propose(
 class _Search:
     """What is known while it runs."""
 
-    def __init__(self, request: Request, bill_of: Callable[[Topology], Bill] | None) -> None:
+    def __init__(self, request: Request, bill_of: Callable[[Topology], Bill | None] | None) -> None:
         self.request = request
         self.per_host = host_of(request).gpus
         self._bill_of = bill_of

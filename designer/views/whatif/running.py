@@ -29,10 +29,14 @@ class StudyJob:
         As `designer.views.whatif.worker.study` takes it.
     memory
         Bytes that it may take, or None.
+    module
+        What its process runs.
     """
 
-    def __init__(self, request: Mapping[str, Any], memory: float | None = None) -> None:
-        self._child = Child(MODULE, memory)
+    def __init__(
+        self, request: Mapping[str, Any], memory: float | None = None, *, module: str = MODULE
+    ) -> None:
+        self._child = Child(module, memory)
         self._child.ask(request)
         self._cancelled = False
 

@@ -89,8 +89,8 @@ class Span:
 
 @dataclass(frozen=True)
 class Money:
-    dollars: Span
-    watts: Span
+    network_dollars: Span
+    network_watts: Span
     metres: float
 
 

@@ -1,0 +1,1 @@
+"""The Propose view: from GPUs, ports and a mix to ranked networks, each a drawing with a proof."""

@@ -1,0 +1,297 @@
+"""Proposing: begin, watch, stop, look at a network, open it on the canvas, take the study along."""
+
+import json
+from typing import Any
+
+from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, no_update
+
+from ccl import text
+from ccl.errors import CclError
+from ccl.serialization.text import csv_text
+from designer.server.sessions import key_of, sealed, visitor
+from designer.shell import ids, ui
+from designer.shell import request as commands
+from designer.shell.request import Json, callback
+from designer.views.propose import page
+from designer.views.propose.page import field_id, use_id
+from designer.views.propose.running import FIELDS, USES, Standing, field_of, read_question, standing
+from designer.views.whatif.running import Studies
+from widgets.charts.proposals import RESPECTS, Dot, proposals_figure
+
+GONE = "this search is not there any more; propose again"
+
+
+def register(app: Dash, studies: Studies) -> None:
+    """Wire the view."""
+    _run(app, studies)
+    _watch(app, studies)
+    _show(app, studies)
+    _open(app, studies)
+    _export(app, studies)
+
+
+def _run(app: Dash, studies: Studies) -> None:
+    wrong = {name: Output(field_id(name), "trouble") for name in FIELDS}
+
+    @callback(
+        app,
+        output={
+            "job": Output(ids.PROPOSE_JOB, "data"),
+            "seen": Output(ids.PROPOSE_SEEN, "data"),
+            "chosen": Output(ids.PROPOSE_CHOSEN, "data"),
+            "host": Output(ids.PROPOSE_HOST_WRONG, "children"),
+            "wrong": Output(ids.PROPOSE_WRONG, "children"),
+            **wrong,
+        },
+        inputs={"clicks": Input(ids.PROPOSE_RUN, "n_clicks")},
+        state={
+            "values": {name: State(field_id(name), "value") for name in FIELDS},
+            "sizes": {kind: State(use_id(kind, "size"), "value") for kind in USES},
+            "times": {kind: State(use_id(kind, "times"), "value") for kind in USES},
+            "host": State(ids.PROPOSE_HOST, "value"),
+            "one_way": State(ids.PROPOSE_ONE_WAY, "checked"),
+        },
+        running=[(Output(ids.PROPOSE_RUN, "loading"), True, False)],
+    )
+    def on_run(
+        *, values: Json, sizes: Json, times: Json, host: str, one_way: bool, **_: Any
+    ) -> Json:
+        clear: Json = {"host": None, "wrong": None, **dict.fromkeys(FIELDS)}
+        try:
+            mix = {kind: (sizes[kind], times[kind]) for kind in USES}
+            asked = read_question(values, host=host, one_way=bool(one_way), mix=mix)
+            key = studies.start(asked, question=asked, owner=visitor())
+        except CclError as error:
+            sentence = str(error).removeprefix("propose: ")
+            field = field_of(error)
+            if field in FIELDS:
+                return {**clear, field: sentence}
+            shown = text.sentence(sentence)
+            return {**clear, ("host" if field == "host" else "wrong"): shown}
+        return {**clear, "job": {"key": sealed(key)}, "seen": None, "chosen": ""}
+
+    commands.stops(app, lambda job: studies.cancel(key_of(job)), ids.PROPOSE_JOB, ids.PROPOSE_STOP)
+
+
+def _watch(app: Dash, studies: Studies) -> None:
+    app.clientside_callback(
+        ClientsideFunction("topoloom", "proposing"),
+        Output(ids.PROPOSE_RUN, "style"),
+        Output(ids.PROPOSE_STOP, "style"),
+        Output(ids.PROPOSE_TICK, "disabled"),
+        Output(ids.PROPOSE_EXPORT, "disabled"),
+        Input(ids.PROPOSE_JOB, "data"),
+        Input(ids.PROPOSE_SEEN, "data"),
+        prevent_initial_call=False,
+    )
+    commands.beats(app, ids.PROPOSE_TICK, busy=ids.PROPOSE_BUSY, beat=ids.PROPOSE_BEAT)
+
+    @callback(
+        app,
+        output={
+            "status": Output(ids.PROPOSE_STATUS, "children"),
+            "seen": Output(ids.PROPOSE_SEEN, "data", allow_duplicate=True),
+            "job": Output(ids.PROPOSE_JOB, "data", allow_duplicate=True),
+        },
+        inputs={"beat": Input(ids.PROPOSE_BEAT, "data")},
+        state={"job": State(ids.PROPOSE_JOB, "data"), "seen": State(ids.PROPOSE_SEEN, "data")},
+        running=[(Output(ids.PROPOSE_BUSY, "data"), True, False)],
+    )
+    def on_beat(job: Json | None, seen: Json | None, **_: Any) -> Json:
+        if not job:
+            return {}
+        try:
+            stands = standing(studies, key_of(job))
+        except CclError as error:
+            told = ui.banner("warning", "bad", text.sentence(str(error)))
+            return {"status": told, "seen": None, "job": None}
+        if stands is None:  # the server has begun anew
+            return {"status": page.status(None), "seen": None, "job": None}
+        now = {"key": job["key"], "order": list(stands.networks), "running": stands.found.running}
+        return {"status": page.status(stands), "seen": no_update if now == seen else now}
+
+
+def _show(app: Dash, studies: Studies) -> None:
+    looked = {
+        "seen": Input(ids.PROPOSE_SEEN, "data"),
+        "up": Input(ids.PROPOSE_UP, "value"),
+        "across": Input(ids.PROPOSE_ACROSS, "value"),
+        "chosen": Input(ids.PROPOSE_CHOSEN, "data"),
+        "prices": Input({"propose-price": ALL}, "value"),
+    }
+    job = {"job": State(ids.PROPOSE_JOB, "data")}
+
+    @callback(
+        app,
+        output={
+            "figure": Output(ids.PROPOSE_PLOT, "figure"),
+            "found": Output(ids.PROPOSE_FOUND, "data-empty"),
+        },
+        inputs={**looked, "scheme": Input(ids.SCHEME_NOW, "data")},
+        state=job,
+    )
+    def on_plot(
+        *, job: Json | None, up: str, across: str, chosen: str, scheme: str | None, **_: Any
+    ) -> Json:
+        stands = _standing(studies, job, _prices())
+        if stands is None or not stands.networks:
+            return {"found": "true"}
+        bounds = stands.front["bounds"]
+        figure = proposals_figure(
+            dots_of(stands, (across, up), chosen),
+            axes=(across, up),
+            bounds=(bounds.get(across), bounds.get(up)),
+            scheme=scheme,
+        )
+        return {"figure": figure, "found": "false"}
+
+    @callback(
+        app,
+        output={
+            "cards": Output(ids.PROPOSE_CARDS, "children"),
+            "beside": Output(ids.PROPOSE_BESIDE, "children"),
+        },
+        inputs={**looked, "ticks": Input({"propose-pick": ALL}, "checked")},
+        state=job,
+    )
+    def on_cards(*, job: Json | None, up: str, across: str, chosen: str, **_: Any) -> Json:
+        stands = _standing(studies, job, _prices())
+        if stands is None:
+            return {"cards": [], "beside": None}
+        boxes = ctx.args_grouping["ticks"]
+        ticked = [each["id"]["propose-pick"] for each in boxes if each.get("value")]
+        best = stands.best(across, up)
+        return {
+            "cards": page.cards(stands, best=best, ticked=ticked, chosen=chosen or ""),
+            "beside": page.beside(stands, ticked),
+        }
+
+    @callback(
+        app,
+        output={
+            "prices": Output(ids.PROPOSE_PRICES, "children"),
+            "parts": Output(ids.PROPOSE_PARTS, "data"),
+        },
+        inputs={"seen": Input(ids.PROPOSE_SEEN, "data")},
+        state={**job, "parts": State(ids.PROPOSE_PARTS, "data")},
+    )
+    def on_parts(*, job: Json | None, parts: list[str], **_: Any) -> Json:
+        stands = _standing(studies, job)
+        found = {} if stands is None else stands.parts
+        if sorted(found) == parts or not found:
+            return {}
+        return {"prices": page.prices(found), "parts": sorted(found)}
+
+    app.clientside_callback(
+        "(click) => click?.points?.[0]?.customdata ?? window.dash_clientside.no_update",
+        Output(ids.PROPOSE_CHOSEN, "data", allow_duplicate=True),
+        Input(ids.PROPOSE_PLOT, "clickData"),
+    )
+    app.clientside_callback(
+        ClientsideFunction("topoloom", "proposed"),
+        Input(ids.PROPOSE_CARDS, "children"),
+        State(ids.PROPOSE_CHOSEN, "data"),
+    )
+
+
+def dots_of(stands: Standing, axes: tuple[str, str], chosen: str) -> list[Dot]:
+    """Return the networks whose values in both respects are known, as dots."""
+    best = stands.best(*axes)
+    return [
+        Dot(
+            key,
+            each["name"],
+            each["family"],
+            (each["values"][axes[0]], each["values"][axes[1]]),
+            key in best,
+            key == chosen,
+        )
+        for key, each in stands.networks.items()
+        if None not in {each["values"].get(axis) for axis in axes}
+    ]
+
+
+def _open(app: Dash, studies: Studies) -> None:
+    @callback(
+        app,
+        output={
+            **commands.changes("drawing", "command", "other", "notes"),
+            "view": Output(ids.VIEW, "value", allow_duplicate=True),
+        },
+        inputs={"clicks": Input({"propose-open": ALL}, "n_clicks")},
+        state={"job": State(ids.PROPOSE_JOB, "data")},
+    )
+    def on_open(clicks: list[int | None], job: Json | None) -> Json:
+        if not any(clicks) or not ctx.triggered_id:
+            return {}
+        stands = _standing(studies, job)
+        each = stands and stands.networks.get(ctx.triggered_id["propose-open"])
+        if not each:
+            return {"notes": ui.note(GONE)}
+        return {
+            "drawing": commands.as_document(each["drawing"]),
+            "command": commands.fit(),
+            "other": commands.now(),
+            "view": "canvas",
+        }
+
+
+def _export(app: Dash, studies: Studies) -> None:
+    @app.callback(
+        Output(ids.DOWNLOAD, "data", allow_duplicate=True),
+        commands.notes(),
+        Input({"propose-export": ALL}, "n_clicks"),
+        State(ids.PROPOSE_JOB, "data"),
+    )
+    def on_export(clicks: list[int | None], job: Json | None) -> Any:
+        if not any(clicks) or not ctx.triggered_id:
+            return no_update, no_update
+        stands = _standing(studies, job)
+        if stands is None:
+            return no_update, ui.note(GONE)
+        kind = ctx.triggered_id["propose-export"]
+        content = study_json(stands) if kind == "json" else study_csv(stands)
+        return {"content": content, "filename": f"proposed-networks.{kind}"}, no_update
+
+
+def study_csv(stands: Standing) -> str:
+    """Return a row for each network, the best at the mix first."""
+    why = stands.front.get("why", {})
+    rows = [
+        [each["name"], each["family"], *(each["values"][k] for k in RESPECTS), why.get(key, "")]
+        for key, each in stands.networks.items()
+    ]
+    return csv_text([["network", "family", *RESPECTS, "why"], *rows])
+
+
+def study_json(stands: Standing) -> str:
+    """Return everything, the drawings included."""
+    told = {
+        "wanted": stands.found.question,
+        "bounds": stands.front.get("bounds", {}),
+        "networks": [
+            {**each, "why": stands.front.get("why", {}).get(key, "")}
+            for key, each in stands.networks.items()
+        ],
+    }
+    return json.dumps(told, indent=1)
+
+
+def _prices() -> dict[str, float]:
+    """Return the prices that are typed, by the names of the parts."""
+    return {
+        row["id"]["propose-price"]: row["value"]
+        for row in ctx.args_grouping["prices"]
+        if isinstance(row.get("value"), int | float)
+    }
+
+
+def _standing(
+    studies: Studies, job: Json | None, prices: dict[str, float] | None = None
+) -> Standing | None:
+    """Return where a search stands, at the prices that are typed."""
+    try:
+        found = standing(studies, key_of(job))
+    except CclError:
+        return None
+    return None if found is None else found.priced(prices or {})

@@ -1,0 +1,189 @@
+"""Networks in two respects: a dot each, those that none is better than in both on a line.
+
+What no network with the same ports is below is a line that no dot can cross.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import plotly.graph_objects as go
+
+from ccl import text
+from widgets.charts.comparison import LOOKS, SYMBOLS, Look, dress, log_axis, log_ticks, settle
+
+
+@dataclass(frozen=True, slots=True)
+class Respect:
+    """What an axis shows; less is better.
+
+    Parameters
+    ----------
+    title
+        Beside the axis, with what it is counted in.
+    write
+        Writes a value with its unit.
+    """
+
+    title: str
+    write: Callable[[float], str]
+
+
+def _dollars(value: float) -> str:
+    if value >= 1e6:
+        return f"${text.digits(value / 1e6)} M"
+    return f"${value:,.0f}"
+
+
+def _watts(value: float) -> str:
+    return f"{text.digits(value / 1e3)} kW"
+
+
+def _plain(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+RESPECTS: Mapping[str, Respect] = {
+    "mix": Respect("Time of the mix", text.duration),
+    "all-to-all": Respect("All-to-all, 1 GB", text.duration),
+    "all-gather": Respect("All-gather, 1 GB", text.duration),
+    "all-reduce": Respect("All-reduce, 1 GB", text.duration),
+    "latency": Respect("Latency, farthest GPU", text.duration),
+    "hops": Respect("Cables between GPUs, mean", text.digits),
+    "cables": Respect("Cables", _plain),
+    "switches": Respect("Switches", _plain),
+    "dollars": Respect("Cost of the network", _dollars),
+    "watts": Respect("Power of the network", _watts),
+    "metres": Respect("Length of cables", lambda value: f"{value:,.0f} m"),
+}
+"""By its name in `formulations.proposals.AXES`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """A network as it is drawn.
+
+    Parameters
+    ----------
+    key, name, family
+        What it is.
+    place
+        Its values in both respects.
+    best
+        Whether none is better in both.
+    chosen
+        Whether it is looked at.
+    """
+
+    key: str
+    name: str
+    family: str
+    place: tuple[float, float]
+    best: bool
+    chosen: bool = False
+
+
+def proposals_figure(
+    dots: Sequence[Dot],
+    *,
+    axes: tuple[str, str],
+    bounds: tuple[float | None, float | None] = (None, None),
+    scheme: str | None = "light",
+    height: int | None = None,
+) -> go.Figure:
+    """Draw networks in two respects.
+
+    Parameters
+    ----------
+    dots
+        The networks.
+    axes
+        Names of `RESPECTS`, across and up.
+    bounds
+        What no network is below, in each; None where nothing is proved.
+    scheme
+        ``light``, ``dark`` or ``auto``; dark before a page has said.
+    height
+        In pixels; None fills what it is put into.
+    """
+    look = LOOKS[scheme or "dark"]
+    figure = go.Figure()
+    _best(figure, dots, look)
+    families = list(dict.fromkeys(each.family for each in dots))
+    for number, family in enumerate(families):
+        _family(figure, [d for d in dots if d.family == family], number, look=look, axes=axes)
+    if bounds != (None, None):
+        words, line = "no network can be below", {"color": look.bound, "width": 1.5}
+        figure.add_scatter(x=[None], y=[None], mode="lines", name=words, line=line)
+    legend = {"font": {"size": 11}, "orientation": "h", "y": -0.16, "yanchor": "top", "x": 0}
+    dress(figure, look, height, legend=legend, margin={"l": 8, "r": 14, "t": 14, "b": 8})
+    settle(figure, look, gridcolor=look.line, automargin=True)
+    for across, (name, bound) in enumerate(zip(reversed(axes), reversed(bounds), strict=True)):
+        values = [each.place[1 - across] for each in dots]
+        if values:
+            _axis(figure, name, values, bound=bound, across=bool(across))
+        if bound is not None:
+            line = figure.add_vline if across else figure.add_hline
+            line(bound, line={"color": look.bound, "width": 1.5})
+    return figure
+
+
+def _best(figure: go.Figure, dots: Sequence[Dot], look: Look) -> None:
+    """Join those that none is better than, in steps."""
+    best = sorted(each.place for each in dots if each.best)
+    figure.add_scatter(
+        x=[x for x, _ in best],
+        y=[y for _, y in best],
+        mode="lines",
+        line={"color": look.soft, "width": 1.5, "shape": "hv", "dash": "dot"},
+        hoverinfo="skip",
+        showlegend=False,
+    )
+
+
+def _family(
+    figure: go.Figure, dots: Sequence[Dot], number: int, *, look: Look, axes: tuple[str, str]
+) -> None:
+    tone = look.lines[number % len(look.lines)]
+    figure.add_scatter(
+        x=[each.place[0] for each in dots],
+        y=[each.place[1] for each in dots],
+        name=dots[0].family,
+        mode="markers",
+        marker={
+            "symbol": SYMBOLS[(number + number // len(look.lines)) % len(SYMBOLS)],
+            "size": [15 if each.chosen else 11 if each.best else 8 for each in dots],
+            "color": tone,
+            "opacity": [1.0 if each.best or each.chosen else 0.55 for each in dots],
+            "line": {"width": [2 if each.chosen else 0 for each in dots], "color": look.text},
+        },
+        customdata=[each.key for each in dots],
+        text=[_hover(each, axes) for each in dots],
+        hovertemplate="%{text}<extra></extra>",
+    )
+
+
+def _hover(dot: Dot, axes: tuple[str, str]) -> str:
+    lines = [f"<b>{dot.name}</b>"]
+    for axis, value in zip(axes, dot.place, strict=True):
+        lines.append(f"{RESPECTS[axis].title}: {RESPECTS[axis].write(value)}")
+    if dot.best:
+        lines.append("no other is better in both")
+    return "<br>".join(lines)
+
+
+def _axis(
+    figure: go.Figure, name: str, values: Sequence[float], *, bound: float | None, across: bool
+) -> None:
+    """Write an axis, logarithmic where nothing is 0, as far as the bound."""
+    respect = RESPECTS[name]
+    spread = [*values, *([] if bound is None else [bound])]
+    low, high = min(spread), max(spread)
+    update = figure.update_xaxes if across else figure.update_yaxes
+    title = {"text": respect.title, "standoff": 6, "font": {"size": 11.5}}
+    if low > 0:
+        ends = low / 1.08, high * 1.08
+        update(**log_axis(ends, log_ticks(*ends), respect.write), title=title)
+    else:
+        update(rangemode="tozero", title=title)
