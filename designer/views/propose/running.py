@@ -116,11 +116,11 @@ def read_question(
 def field_of(error: CclError) -> str:
     """Return the field that a sentence of `read_question` is about, or nothing."""
     words = str(error).removeprefix("propose: ").lower()
+    if "need switches" in words:
+        return "radix"
     for name, each in FIELDS.items():
         if words.startswith((f"{name} is", each.label.lower())):
             return name
-    if "need switches" in words:
-        return "radix"
     return "host" if words.startswith("host ") or "no whole hosts" in words else ""
 
 

@@ -1,0 +1,114 @@
+"""The Propose view: what the fields ask, what a search tells, prices, the plot, files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+
+from ccl.errors import CclError
+from designer.views.propose import callbacks, page
+from designer.views.propose.running import FIELDS, USES, Standing, field_of, read_question
+from designer.views.propose.worker import search
+from designer.views.whatif.running import Found
+from widgets.charts.proposals import RESPECTS, proposals_figure
+
+USUAL = {name: each.value for name, each in FIELDS.items()}
+MIX = {kind: (size, times) for kind, (_, size, times) in USES.items()}
+
+
+def question(**given):
+    return read_question({**USUAL, **given}, host="none", one_way=False, mix=MIX)
+
+
+@pytest.fixture(scope="module")
+def stands() -> Standing:
+    """A short search of 16 GPUs with 4 ports each, in this process."""
+    asked = question(gpus=16, seconds=3)
+    events = tuple(search(asked))
+    found = Found(events, asked, running=False, cancelled=False, waiting=0, seconds=3.0)
+    known = {e["candidate"]["key"]: e["candidate"] for e in events if "candidate" in e}
+    front = found.last("front")
+    return Standing(found, {each: known[each] for each in front["order"]}, front)
+
+
+def test_fields_as_they_are_make_a_question():
+    asked = question()
+    assert (asked["gpus"], asked["ports"], asked["radix"], asked["host"]) == (64, 4, 0, None)
+    assert [each["collective"] for each in asked["mix"]] == list(USES)
+
+
+@pytest.mark.parametrize(
+    ("given", "field", "words"),
+    [
+        ({"gpus": 2}, "gpus", "4"),
+        ({"ports": 1}, "radix", "need switches"),
+        ({"bandwidth": "fast"}, "bandwidth", "bandwidth"),
+        ({"seconds": 0}, "seconds", "time to search"),
+    ],
+)
+def test_what_is_refused_is_said_beside_its_field(given, field, words):
+    with pytest.raises(CclError, match=words) as refused:
+        question(**given)
+    assert field_of(refused.value) == field
+
+
+def test_nothing_that_it_is_for_is_refused():
+    none = {kind: (size, 0) for kind, (size, _) in MIX.items()}
+    with pytest.raises(CclError, match="a mix is empty"):
+        read_question(USUAL, host="none", one_way=False, mix=none)
+
+
+def test_a_search_tells_networks_that_are_drawings_and_none_below_its_bound(stands):
+    """Each has a place for all devices, a bill, and no time below what no network can beat."""
+    assert len(stands.networks) >= 3
+    assert stands.found.last("done")
+    for each in stands.networks.values():
+        names = {device["name"] for device in each["drawing"]["topology"]["devices"]}
+        assert names == set(each["drawing"]["positions"])
+        assert each["parts"]
+        assert each["values"]["dollars"] > 0
+        for axis, bound in stands.front["bounds"].items():
+            assert bound is None or each["values"][axis] >= bound * (1 - 1e-9)
+
+
+def test_the_best_are_those_that_none_beats_and_prices_move_them(stands):
+    best = stands.best("dollars", "mix")
+    places = {
+        key: (e["values"]["dollars"], e["values"]["mix"]) for key, e in stands.networks.items()
+    }
+    for key in best:
+        money, time = places[key]
+        assert not any(other < money and slow < time for other, slow in places.values())
+    free = stands.priced(dict.fromkeys(stands.parts, 0.0))
+    assert {each["values"]["dollars"] for each in free.networks.values()} == {0.0}
+    usual = {name: part["dollars"][1] for name, part in stands.parts.items()}
+    same = stands.priced(usual)
+    for key, each in same.networks.items():
+        low, high = each["spans"]["dollars"]
+        assert low < each["values"]["dollars"] < high
+        assert each["values"]["dollars"] == pytest.approx(stands.networks[key]["values"]["dollars"])
+
+
+def test_cards_and_the_plot_show_every_network_that_counts(stands):
+    axes = ("dollars", "mix")
+    dots = callbacks.dots_of(stands, axes, "")
+    figure = proposals_figure(dots, axes=axes, bounds=(None, stands.front["bounds"]["mix"]))
+    drawn = [key for trace in figure.data for key in trace.customdata or ()]
+    assert sorted(drawn) == sorted(stands.networks)
+    words = str(page.cards(stands, best=stands.best(*axes), ticked=(), chosen=""))
+    assert all(stands.networks[key]["name"] in words for key in stands.best(*axes))
+    first, second, *_ = stands.networks
+    table = str(page.beside(stands, [first, second]))
+    assert RESPECTS["all-to-all"].title in table
+    assert page.beside(stands, [first]) is None
+
+
+def test_files_have_every_network(stands):
+    rows = list(csv.DictReader(io.StringIO(callbacks.study_csv(stands))))
+    assert [row["network"] for row in rows] == [e["name"] for e in stands.networks.values()]
+    told = json.loads(callbacks.study_json(stands))
+    assert told["wanted"]["gpus"] == 16
+    assert len(told["networks"]) == len(stands.networks)
