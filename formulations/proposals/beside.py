@@ -54,9 +54,13 @@ class Annealers:
         self._own = Annealing(gpus, degree, seed=seed)
         self._told: list[tuple[float, Pairs]] = []
         self._children = [Child(MODULE) for _ in range(cores - 1)]
+        self._threads = [
+            threading.Thread(target=self._listen, args=(each,), daemon=True)
+            for each in self._children
+        ]
         for number, child in enumerate(self._children, start=1):
             child.ask({"gpus": gpus, "degree": degree, "seed": seed + number})
-            threading.Thread(target=self._listen, args=(child,), daemon=True).start()
+            self._threads[number - 1].start()
 
     def _listen(self, child: Child) -> None:
         for line in child:
@@ -72,8 +76,10 @@ class Annealers:
 
     def close(self) -> None:
         """End the children."""
-        for child in self._children:
+        for child, thread in zip(self._children, self._threads, strict=True):
             child.kill()
+            thread.join()
+            child.close()
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from time import perf_counter
 
+from ccl.bound import moore_mean
 from ccl.errors import ProblemError, SolveError
 from ccl.topology import Topology
 from formulations.bounds.concurrent_flow import LARGEST
@@ -27,7 +28,7 @@ from formulations.proposals.families import Draft, closed, expansions, fits, hos
 from formulations.proposals.front import Bill, Candidate, Front
 from formulations.proposals.request import Request
 from formulations.proposals.rewiring import Pairs, network_of, possible, rewire
-from formulations.proposals.scores import all_to_all_rate, score
+from formulations.proposals.scores import Score, all_to_all_rate, score
 
 SHARES = {"closed": 0.5, "lattices": 0.6, "products": 0.7}
 """Of the time, when each step ends at the latest."""
@@ -46,6 +47,9 @@ PACE = 10_000
 
 LOOSE = 1e-3
 """Share by which all-to-all is above what distances prove where prices are worth a try."""
+
+SAME = 1e-9
+"""Share by which figures differ by rounding alone."""
 
 REWIRED = "rewired"
 """Family of annealed networks."""
@@ -144,7 +148,7 @@ class _Search:
         except (ProblemError, SolveError):
             self._left_out += 1
             return False
-        if any(each.family == family and each.score == found for each in self._found):
+        if any(_alike(each.score, found) for each in self._found):
             return False
         self._found.append(
             Candidate(
@@ -174,11 +178,15 @@ class _Search:
 
     def _annealed(self, pool: Annealers) -> Iterator[Front]:
         """Anneal until what is left of the time is needed for the last score."""
+        request = self.request
         scored, best, pairs = math.inf, *pool.best()
-        while self.seconds < self.request.seconds - self._reserve:
+        # No network with two-way links has shorter distances than these.
+        mean = moore_mean(request.gpus, request.ports, duplex=True)
+        least = request.gpus * (request.gpus - 1) * mean
+        while self.seconds < request.seconds - self._reserve and best > least * (1 + 1e-9):
             pool.advance(TURN)
             best, pairs = pool.best()
-            left = self.request.seconds - self.seconds
+            left = request.seconds - self.seconds
             if best < scored * (1 - BETTER) and left > 3 * self._reserve:
                 if self._replace(pairs):
                     yield self._front("rewiring")
@@ -221,3 +229,12 @@ class _Search:
                 self._found.remove(mine)
                 mine = self._found[-1]
                 yield self._front("prices")
+
+
+def _alike(one: Score, other: Score) -> bool:
+    """Return whether no figure tells two networks apart, as of one that two rules make."""
+    figures = []
+    for each in (one, other):
+        rates = (rate.algbw for rate in each.rates.values())
+        figures.append((each.alpha, each.hops, each.cables, each.switches, *rates))
+    return all(math.isclose(a, b, rel_tol=SAME) for a, b in zip(*figures, strict=True))

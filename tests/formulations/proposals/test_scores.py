@@ -135,7 +135,7 @@ REQUESTS = (
     Request(gpus=16, ports=4, radix=8),
     Request(gpus=72, ports=1, radix=12),
     Request(gpus=128, ports=1, radix=8),
-    Request(gpus=64, ports=1, radix=8, host="dgx-h100"),
+    Request(gpus=64, ports=1, radix=16, host="dgx-h100"),
 )
 
 

@@ -9,7 +9,8 @@ from ccl.errors import FormatError, ProblemError
 from formulations.proposals import Candidate, Mix, Request, Use, pareto, propose, read_mix, score
 from gallery import open_cluster
 
-SMALL = Request(gpus=16, ports=4, seconds=4, cores=1)
+SMALL = Request(gpus=10, ports=3, seconds=60, cores=1)
+"""Ends with the graph of Petersen, whose distances are the least that two-way links allow."""
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +23,7 @@ def test_a_front_grows_and_ends_with_the_last(fronts):
 
     assert [each.done for each in fronts] == [False] * (len(fronts) - 1) + [True]
     assert many[0] == 1
-    assert max(many) == many[-1] >= 4
+    assert max(many) == many[-1] >= 2
     for front in fronts:
         times = [each.time for each in front.candidates]
         assert times == sorted(times)
@@ -38,15 +39,15 @@ def test_the_best_is_better_than_the_torus_and_says_so(fronts):
     last = fronts[-1]
     best = last.candidates[0]
 
-    assert last.reference.name == "Torus 4x4"
+    assert last.reference.name == "Torus 2x5"
     assert best.along("all-to-all") < last.reference.along("all-to-all")
     ratio = last.reference.along("all-to-all") / best.along("all-to-all")
     assert f"all-to-all {ratio:.2f}".rstrip("0") in last.why(best)
-    assert "No network of 4 ports for each GPU" in last.why(best)
+    assert "No network of 3 ports for each GPU moves all-to-all faster" in last.why(best)
 
 
 def test_one_mix_of_latency_alone_ranks_by_it():
-    request = replace(SMALL, mix=Mix((Use("latency", 8e3),)), seconds=2)
+    request = replace(SMALL, mix=Mix((Use("latency", 8e3),)))
     *_, last = propose(request)
     best = last.candidates[0]
 
@@ -55,7 +56,7 @@ def test_one_mix_of_latency_alone_ranks_by_it():
 
 
 def test_closing_the_iterator_ends_the_processes():
-    search = propose(replace(SMALL, gpus=20, seconds=60, cores=2))
+    search = propose(replace(SMALL, gpus=20, cores=2))
     next(search)
     mine = [
         each
@@ -70,16 +71,16 @@ def test_closing_the_iterator_ends_the_processes():
 
 def test_switched_networks_of_hosts_pay_for_oversubscription_in_all_to_all_alone():
     """All-gather enters a host once whatever the spines do; all-to-all crosses them."""
-    request = Request(gpus=64, ports=1, radix=8, host="dgx-h100", seconds=20, cores=1)
+    request = Request(gpus=128, ports=1, radix=16, host="dgx-h100", seconds=60, cores=1)
     *_, last = propose(request)
     found = {each.name: each for each in last.candidates}
     full = found["Leaf and spine 1:1, a rail for each port"]
-    half = found["Leaf and spine 2:1, a rail for each port"]
+    few = found["Leaf and spine 4:1, a rail for each port"]
 
-    assert half.along("all-to-all") > 1.3 * full.along("all-to-all")
-    assert half.along("all-gather") == pytest.approx(full.along("all-gather"))
-    assert half.score.switches < full.score.switches
-    assert "switches instead of" in last.why(full) or "takes" in last.why(half)
+    # Of 127 shards 64 go to the other unit, over a quarter of a port; or 120 leave the host by one.
+    assert few.along("all-to-all") == pytest.approx(full.along("all-to-all") * 64 * 4 / 120)
+    assert few.along("all-gather") == pytest.approx(full.along("all-gather"))
+    assert few.score.switches < full.score.switches
 
 
 @dataclass(frozen=True)
