@@ -24,6 +24,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from typing import Any
 
 import numpy as np
 
@@ -152,7 +153,7 @@ def fits(topology: Topology, request: Request) -> bool:
 def _direct(request: Request) -> Iterator[Draft]:
     """Yield tori, full meshes, Slim Fly, and networks of one-way links."""
     gpus, ports = request.gpus, request.ports
-    wire = {"bandwidth": request.bandwidth, "alpha": request.alpha}
+    wire: dict[str, Any] = {"bandwidth": request.bandwidth, "alpha": request.alpha}
     for shape in _shapes(gpus):
         rings = sum(1 if side == 2 else 2 for side in shape)
         if ports % rings == 0:
@@ -202,7 +203,7 @@ def _trees(request: Request, host: Host) -> Iterator[Draft]:
     """Yield leaves and spines of each oversubscription, rails without spines, fat trees."""
     gpus, ports, radix = request.gpus, request.ports, request.radix
     hosts = gpus // host.gpus
-    alphas = {"alpha": host.alpha, "network_alpha": request.alpha}
+    alphas: dict[str, Any] = {"alpha": host.alpha, "network_alpha": request.alpha}
     for share in (1.0, 2.0, 4.0, 8.0):
         for rails in (True, False) if host.gpus * ports > 1 else (True,):
             made = partial(
@@ -234,7 +235,7 @@ def _trees(request: Request, host: Host) -> Iterator[Draft]:
     if host.gpus == 1 and ports == 1:
         for half in range(2, radix // 2 + 1):
             if 2 * half**3 == gpus:
-                wire = {"bandwidth": request.bandwidth, "alpha": request.alpha}
+                wire: dict[str, Any] = {"bandwidth": request.bandwidth, "alpha": request.alpha}
                 yield Draft(family="fat-tree", make=partial(fat_tree, radix=2 * half, **wire))
 
 
@@ -248,7 +249,7 @@ def _tree(make: Callable[[], Topology], share: float, rails: bool) -> Topology:
 def _of_switches(request: Request) -> Iterator[Draft]:
     """Yield networks of routers with GPUs, and boards of GPUs whose rows end at switches."""
     gpus, radix = request.gpus, request.radix
-    wire = {"bandwidth": request.bandwidth, "alpha": request.alpha}
+    wire: dict[str, Any] = {"bandwidth": request.bandwidth, "alpha": request.alpha}
     if request.ports == 4:
         yield from _boards(request)
     if request.ports != 1:
@@ -271,7 +272,7 @@ def _of_switches(request: Request) -> Iterator[Draft]:
 
 
 def _boards(request: Request) -> Iterator[Draft]:
-    wire = {"bandwidth": request.bandwidth, "network_bandwidth": request.bandwidth}
+    wire: dict[str, Any] = {"bandwidth": request.bandwidth, "network_bandwidth": request.bandwidth}
     found = []
     for rows, columns in itertools.combinations_with_replacement(range(1, 5), 2):
         boards, rest = divmod(request.gpus, rows * columns)
@@ -288,7 +289,7 @@ def _boards(request: Request) -> Iterator[Draft]:
 def _dragonflies(request: Request) -> Iterator[tuple[int, Draft]]:
     """Yield dragonflies and dragonflies+ whose uplinks carry what their GPUs send, with routers."""
     gpus, radix = request.gpus, request.radix
-    wire = {"bandwidth": request.bandwidth, "alpha": request.alpha}
+    wire: dict[str, Any] = {"bandwidth": request.bandwidth, "alpha": request.alpha}
     for routers, each in itertools.product(range(2, radix), range(2, radix)):
         groups, rest = divmod(gpus, routers * each)
         if rest or groups < 2:
@@ -324,7 +325,7 @@ def lattices(request: Request) -> list[Draft]:
         for form, total, diameter in _compared(shape, twists, points):
             # Networks with equal distances are, mostly, the same one with its axes exchanged.
             found.setdefault((total, diameter), form)
-    wire = {"bandwidth": request.bandwidth, "alpha": request.alpha}
+    wire: dict[str, Any] = {"bandwidth": request.bandwidth, "alpha": request.alpha}
     return [
         Draft(
             family="lattice",
@@ -449,7 +450,7 @@ def _part_total(gpus: int, degree: int, seed: int) -> float:
 
 def _part(gpus: int, degree: int, request: Request) -> Topology:
     """Return the best small network that is known: a full mesh, a ring, or an annealed one."""
-    wire = {"bandwidth": request.bandwidth, "alpha": request.alpha}
+    wire: dict[str, Any] = {"bandwidth": request.bandwidth, "alpha": request.alpha}
     if degree == gpus - 1:
         return hyperx((gpus,), **wire)
     if degree == 2 and gpus > 3:

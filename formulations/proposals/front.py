@@ -257,8 +257,8 @@ def _paid(candidate: Candidate, other: Candidate) -> list[str]:
         if here > there * (1 + NOTED):
             found.append(f"{text.count(here, what)} instead of {there:,}")
     if mine.alpha > theirs.alpha * (1 + NOTED):
-        there, here = text.duration(theirs.alpha), text.duration(mine.alpha)
-        found.append(f"{here} of latency to the farthest GPU instead of {there}")
+        longer, usual = text.duration(mine.alpha), text.duration(theirs.alpha)
+        found.append(f"{longer} of latency to the farthest GPU instead of {usual}")
     if candidate.bill is not None and other.bill is not None:
         more = candidate.bill.network_dollars.typical - other.bill.network_dollars.typical
         if more > 0:

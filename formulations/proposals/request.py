@@ -165,9 +165,9 @@ class Request:
                     f"propose: {what} is {value:,} {unit}; give {least:,} to {most:,}"
                 )
         numbers = (("bandwidth", self.bandwidth, "GB/s"), ("seconds", self.seconds, "s"))
-        for what, value, unit in numbers:
-            if not 0 < value < float("inf"):
-                raise ProblemError(f"propose: {what} is {value:g} {unit}; give more than 0 {unit}")
+        for what, number, unit in numbers:
+            if not 0 < number < float("inf"):
+                raise ProblemError(f"propose: {what} is {number:g} {unit}; give more than 0 {unit}")
         if not 0 <= self.alpha < float("inf"):
             raise ProblemError(f"propose: alpha is {self.alpha:g} µs; give 0 µs or more")
         if not self.radix and (self.host is not None or self.ports == 1):

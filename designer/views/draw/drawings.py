@@ -122,11 +122,9 @@ def register(app: Dash, apart: Apart) -> None:
                     "answer": {"said": said},
                     "download": {"content": content, "filename": FILE},
                 }
-            content = decoded(request["contents"])
-            check_size(name, len(content))
-            found = apart.call(
-                name, drawings_in, name, content, nbytes=len(content), session=visitor()
-            )
+            sent = decoded(request["contents"])
+            check_size(name, len(sent))
+            found = apart.call(name, drawings_in, name, sent, nbytes=len(sent), session=visitor())
         except CclError as error:
             return {"answer": {"said": text.sentence(str(error))}}
         return {"answer": {"drawings": found}}

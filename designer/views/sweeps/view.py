@@ -352,7 +352,11 @@ def _choose(app: Dash, shelf: Shelf) -> None:
 
 def _entries(rows: Sequence[Row], field: str) -> list[dict[str, str]]:
     """Return the names to choose from, as they are called on the page."""
-    called = {"formulation": method_title, "collective": str.capitalize}.get(field, str)
+    names: dict[str, Callable[[str], str]] = {
+        "formulation": method_title,
+        "collective": str.capitalize,
+    }
+    called = names.get(field, str)
     return [{"value": each, "label": called(each)} for each in values(rows, field)]
 
 

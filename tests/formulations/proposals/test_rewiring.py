@@ -122,7 +122,7 @@ def test_the_first_lattice_has_the_least_distances_of_all(gpus, ports):
     """Every Hermite form is measured here by breadth-first search."""
     totals = []
     for form in hermite_forms(gpus, ports // 2):
-        graph = networkx.Graph()
+        graph: networkx.Graph[int] = networkx.Graph()
         for step in moves_of(hermite_matrix(*form))[:-1]:
             graph.add_edges_from(enumerate(step.tolist()))
         graph.remove_edges_from(networkx.selfloop_edges(graph))

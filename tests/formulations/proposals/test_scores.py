@@ -1,6 +1,7 @@
 """Exact rates equal linear programs written here, and no network is above what its ports allow."""
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -74,7 +75,7 @@ def least_time(topology: Topology, supplies: list[np.ndarray]) -> float:
     many, flows = len(rates), len(supplies)
     conserved = sparse.block_diag([balance(topology)] * flows)
     conserved = sparse.hstack([conserved, sparse.csr_array((conserved.shape[0], 1))])
-    carried = sparse.hstack([*[sparse.eye_array(many)] * flows, -rates[:, None]])
+    carried: Any = sparse.hstack([*[sparse.eye_array(many)] * flows, -rates[:, None]])
     found = linprog(
         np.append(np.zeros(many * flows), 1.0),
         A_ub=carried,
