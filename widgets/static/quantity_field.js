@@ -48,7 +48,8 @@
     const found = readField(text, props);
     // Half of a unit is no mistake yet: what is refused is said after a pause.
     const trouble = found.trouble || ((!typing || typing.settled) && props.trouble) || "";
-    const wrong = Boolean(trouble) && (typing ? typing.settled : !none(value));
+    // Whoever knows more may refuse an empty field as well.
+    const wrong = Boolean(trouble) && (typing ? typing.settled : Boolean(props.trouble) || !none(value));
     useEffect(() => () => clearTimeout(timer.current), []);
 
     const put = (next, settled) => setNow({ text: next, of: value, subject, edited: true, settled });
