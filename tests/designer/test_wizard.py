@@ -6,6 +6,7 @@ import pytest
 
 from designer.views.draw import wizard
 from gallery.leaf_spine import size_fabric
+from widgets.print.style import DARK, LIGHT
 
 USUAL = {name: value for name, (_, value) in wizard.COUNTS.items()}
 
@@ -43,4 +44,17 @@ def test_the_preview_draws_every_device_once_in_the_layer_of_its_kind():
 
     assert words.children == "16 GPUs · 16 NICs · 9 switches · 52 links"
     layers = {each.className: each.style["--thumb"].count("rect") for each in picture.children}
-    assert layers == {"ds-wizard-lines": 0, "ds-gpu": 16, "ds-nic": 16, "ds-switch": 9}
+    assert layers == {
+        "ds-wizard-hosts": 4,
+        "ds-wizard-lines": 0,
+        "ds-gpu": 16,
+        "ds-nic": 16,
+        "ds-switch": 9,
+    }
+    lines = [each for each in picture.children if each.className == "ds-wizard-lines"]
+    paths = [each.style["--thumb"].count("path") for each in lines]
+    media = (LIGHT.links, DARK.links)
+    assert [each.style["--kind"] for each in lines] == [
+        f"light-dark({light}, {dark})" for light, dark in list(zip(*media, strict=True))[:3]
+    ]
+    assert sum(paths) == 52

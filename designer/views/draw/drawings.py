@@ -72,7 +72,7 @@ def drawings_in(name: str, content: bytes) -> list[dict[str, Any]]:
     Raises
     ------
     CclError
-        If it is none of these files, with its name and the number of the drawing that is wrong.
+        If it is no such file; the message begins with its name and the number of a wrong drawing.
     """
     try:
         found = decode_json(content, _Drawings)
