@@ -132,7 +132,7 @@ def test_all_drawings_are_saved_in_one_file_and_opened_from_it(
         found.get_by_role("button", name="Save all").click()
     assert given.value.suggested_filename == "drawings.json"
     saved = Path(given.value.path()).read_text(encoding="utf-8")
-    expect(found.get_by_role("status")).to_have_text("Drawings.json has 2 drawings.")
+    expect(found.get_by_role("status")).to_have_text("Saved 2 drawings in drawings.json.")
 
     def choose(text: str) -> None:
         file = tmp_path / "drawings.json"

@@ -117,7 +117,8 @@ def register(app: Dash, apart: Apart) -> None:
         try:
             if "drawings" in request:
                 content = text_of(request["drawings"])
-                said = f"{FILE} has {text.count(len(request['drawings']), 'drawing')}."
+                many = text.count(len(request["drawings"]), "drawing")
+                said = f"Saved {many} in {FILE}."
                 return {
                     "answer": {"said": said},
                     "download": {"content": content, "filename": FILE},
