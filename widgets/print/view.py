@@ -371,7 +371,7 @@ class View:
                 title=line.title,
             )
         for dot in line.dots:
-            yield Dot(dot, width / 2 + 3.0, color)
+            yield Dot(dot, max(4.2, width / 2 + 1.5), color)
         if tip is not None:
             yield Area((tip,), color, opacity)
 

@@ -14,8 +14,9 @@ const ROOM = 4;
 const FAR = 14;
 /** What it costs to cover a device, a name or a panel, when nothing is free; a link costs one. */
 const HEAVY = 6;
-/** What it costs that the line to it crosses one. */
+/** What it costs that the line to it crosses one, and the pixels farther away that cost as much as a link. */
 const ACROSS = 0.1;
+const FARTHER = 400;
 /** Links above which the label does not keep clear of them. */
 const MOST_LINES = 1500;
 
@@ -134,25 +135,48 @@ export class CutView {
     const [p, q] = [stage.toScreen({ x: box.x1, y: box.y1 }), stage.toScreen({ x: box.x2, y: box.y2 })];
     const region = { x1: p.x, y1: p.y, x2: q.x, y2: q.y };
     const [half, tall] = [label.offsetWidth / 2, label.offsetHeight / 2 || LABEL_HEIGHT / 2];
-    const reach = { x1: region.x1 - REACH - 2 * half, x2: region.x2 + REACH + 2 * half, y1: region.y1 - REACH - 2 * tall, y2: region.y2 + REACH + 2 * tall };
     const border = loops.flatMap((loop) => loop.map((spot, i) => [spot, loop.at(i - 1)].map((each) => stage.toScreen(each))));
-    const taken = [...this.#taken(), ...placed].filter((rect) => overlap(rect, reach));
-    const lines = [...border, ...this.#links(reach)];
-    let [best, least] = [null, Infinity];
-    for (const spot of spotsAround(region, { half, tall, width: stage.cy.width(), height: stage.cy.height() })) {
-      const clear = grown(spot, ROOM);
-      let cost = HEAVY * taken.filter((rect) => overlap(rect, clear)).length;
-      if (cost < least) cost += lines.filter(([from, to]) => meets(clear, from, to)).length;
-      if (cost < least) cost += ACROSS * taken.filter((rect) => meets(rect, ...leaderTo(spot, region))).length;
-      if (cost < least) [best, least] = [spot, cost];
-      if (!cost) break;
-    }
+    const best = this.#freeSpot(region, { half, tall, placed, border });
+    label.hidden = !best;
+    if (!best) return;
     placed.push(best);
     const middle = centre(best);
     label.style.left = `${middle.x}px`;
     label.style.top = `${middle.y}px`;
     const [from, to] = leaderTo(best, region);
     if (Math.hypot(to.x - from.x, to.y - from.y) > FAR) this.leaders.push([stage.toModel(from), stage.toModel(to)]);
+  }
+
+  /** Where a label covers least, and the nearest of such places. */
+  #freeSpot(region, { half, tall, placed, border }) {
+    const { stage } = this.canvas;
+    const reach = { x1: region.x1 - REACH - 2 * half, x2: region.x2 + REACH + 2 * half, y1: region.y1 - REACH - 2 * tall, y2: region.y2 + REACH + 2 * tall };
+    const near = (rects) => rects.filter((rect) => overlap(rect, reach));
+    const { devices, others } = this.#taken();
+    const boxes = near(devices);
+    const taken = [...boxes, ...near([...others, ...placed])];
+    const lines = [...border, ...this.#frames(), ...this.#links(reach)];
+    let [best, least] = [null, Infinity];
+    for (const { spot, far } of spotsAround(region, { half, tall, width: stage.cy.width(), height: stage.cy.height() })) {
+      let cost = far / FARTHER;
+      if (cost >= least) break;
+      const clear = grown(spot, ROOM);
+      cost += HEAVY * taken.filter((rect) => overlap(rect, clear)).length;
+      if (cost < least) cost += lines.filter(([from, to]) => meets(clear, from, to)).length;
+      if (cost < least) cost += ACROSS * boxes.filter((rect) => meets(rect, ...leaderTo(spot, region))).length;
+      if (cost < least) [best, least] = [spot, cost];
+    }
+    return best;
+  }
+
+  /** Borders of hosts and pods, on the screen. */
+  #frames() {
+    const { stage } = this.canvas;
+    const rects = [...[...stage.rooms.keys()].map((host) => stage.hostRect(host)), ...stage.podFrames().map(({ rect }) => rect)];
+    return rects.flatMap(({ x1, y1, x2, y2 }) => {
+      const corners = [{ x: x1, y: y1 }, { x: x2, y: y1 }, { x: x2, y: y2 }, { x: x1, y: y2 }].map((p) => stage.toScreen(p));
+      return corners.map((p, i) => [p, corners[(i + 1) % 4]]);
+    });
   }
 
   /** Straight pieces of the links near a place, on the screen. @param {import("./types.js").Rect} reach */
@@ -183,7 +207,7 @@ export class CutView {
       const r = panel.getBoundingClientRect();
       return { x1: r.left - origin.left, y1: r.top - origin.top, x2: r.right - origin.left, y2: r.bottom - origin.top };
     });
-    return [...[...devices, ...names, ...pods].filter(Boolean).map(screen), ...floating];
+    return { devices: devices.filter(Boolean).map(screen), others: [...[...names, ...pods].filter(Boolean).map(screen), ...floating] };
   }
 }
 
@@ -209,7 +233,7 @@ function spotsAround(r, { half, tall, width, height }) {
       }
     }
   }
-  return found.sort((p, q) => p.far - q.far).map(({ spot }) => spot);
+  return found.sort((p, q) => p.far - q.far);
 }
 
 /** What two rectangles have in common, null of none. @param {import("./types.js").Rect} a @param {import("./types.js").Rect} b */

@@ -262,7 +262,7 @@ export class Stage {
       if (edge.hasClass("faded") || edge.hasClass("unused")) continue;
       ctx.fillStyle = edge.data("tint") ?? this.colors.link;
       ctx.beginPath();
-      ctx.arc(x, y, edge.data("width") / 2 + 3, 0, 2 * Math.PI);
+      ctx.arc(x, y, Math.max(4.2, edge.data("width") / 2 + 1.5), 0, 2 * Math.PI);
       ctx.fill();
     }
   }
