@@ -215,7 +215,10 @@ def presented(page: Page) -> None:
 
 
 def inspected(page: Page) -> None:
-    """Follow a chunk in the inspector below the player."""
+    """Follow a whole chunk in the inspector below the player."""
+    page.locator("#formulation").click()
+    page.get_by_role("option").filter(has_text="List scheduling").first.click()
+    page.wait_for_timeout(1500)
     solved(page)
     page.evaluate(
         "() => { const c = document.querySelector('.tl').__canvas; c.cmd('seek', {time: 0});"
