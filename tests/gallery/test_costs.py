@@ -124,6 +124,19 @@ def test_exchanges_shorten_a_random_network_and_a_seed_repeats_them():
     assert sorted(found[0].racks.values()) == sorted(drawn.racks.values())
 
 
+def test_boxes_may_be_placed_for_dollars():
+    """Metres come first by default; for dollars more cables are short enough for copper."""
+    topology = open_cluster(SUPERPOD)
+    metres, dollars = (
+        bill_of(topology, floor=Floor(objective=objective)) for objective in ("metres", "dollars")
+    )
+
+    assert dollars.network_dollars.typical < metres.network_dollars.typical
+    assert dollars.classes["copper"] > metres.classes["copper"]
+    with pytest.raises(ProblemError, match="objective is 'kg'; give metres or dollars"):
+        Floor(objective="kg")
+
+
 def test_a_floor_out_of_range_is_refused():
     with pytest.raises(ProblemError, match="floor: rack_gpus is 0; give 1 or more"):
         Floor(rack_gpus=0)

@@ -348,7 +348,7 @@ def _plugged(
             for plug in pair:
                 if plug.device not in boxes:
                     raise FormatError(
-                        f"a cable ends at {short(plug.device)}, which is none of the devices; "
+                        f"a cable ends at {short(plug.device)}, which is not among the devices; "
                         "give all of them"
                     )
                 used = boxes[plug.device].used
@@ -497,4 +497,4 @@ READER = Reader(
         "alpha": "latency of each cable in µs; 1.3 by default",
     },
 )
-WRITER = Writer("netbox", "NetBox (bulk import)", "json", "topology", write)
+WRITER = Writer("netbox", "NetBox (bulk import)", "zip", "topology", write)

@@ -127,7 +127,7 @@ def test_a_table_of_cables_alone_is_read_by_names():
                     }
                 ],
             },
-            "ends at 't', which is none of the devices",
+            "ends at 't', which is not among the devices",
         ),
         (CSV.replace(b"eth0", b""), "no side_b_name; give one in each row"),
         (CSV + b'"x', "it is not CSV"),
