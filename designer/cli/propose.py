@@ -89,7 +89,7 @@ def propose(  # noqa: PLR0913  one for each flag
     if out is not None and out.exists() and not out.is_dir():
         raise FormatError(f"{out} is a file; name a folder for the drawings")
     front, interrupted = _searched(request)
-    kept = front.kept(keep, first, second)
+    kept = front.ranked(keep, first, second)
     if not kept:
         raise ProblemError(
             f"no network that is known here has {gpus:,} GPUs with {text.count(ports, 'port')} "

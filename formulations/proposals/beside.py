@@ -52,7 +52,7 @@ class Annealers:
 
     def __init__(self, gpus: int, degree: int, *, seed: int, cores: int) -> None:
         self._own = Annealing(gpus, degree, seed=seed)
-        self._told: list[tuple[float, Pairs]] = []
+        self._received: list[tuple[float, Pairs]] = []
         self._children = [Child(MODULE) for _ in range(cores - 1)]
         self._threads = [
             threading.Thread(target=self._listen, args=(each,), daemon=True)
@@ -64,7 +64,7 @@ class Annealers:
 
     def _listen(self, child: Child) -> None:
         for line in child:
-            self._told.append((line["total"], [(a, b) for a, b in line["pairs"]]))
+            self._received.append((line["total"], [(a, b) for a, b in line["pairs"]]))
 
     def advance(self, seconds: float) -> None:
         """Go on here for a time; the children always do."""
@@ -72,7 +72,7 @@ class Annealers:
 
     def best(self) -> tuple[float, Pairs]:
         """Return the least sum of distances so far, and the links of its network."""
-        return min([(self._own.total, self._own.pairs), *self._told], key=lambda each: each[0])
+        return min([(self._own.total, self._own.pairs), *self._received], key=lambda each: each[0])
 
     def close(self) -> None:
         """End the children."""

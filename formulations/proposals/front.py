@@ -179,7 +179,7 @@ class Front:
         """Return those that no other is better than in both respects (`pareto`)."""
         return pareto(self.candidates, first, second)
 
-    def kept(
+    def ranked(
         self, many: int, first: Axis = "mix", second: Axis = "latency"
     ) -> tuple[Candidate, ...]:
         """Return the best: the front first, then the others, in the order of the mix."""

@@ -92,7 +92,7 @@ class Score:
     Parameters
     ----------
     rates
-        Of the kinds of collectives that were asked.
+        Of the kinds of collectives that were requested.
     alpha
         µs of the latencies between the two GPUs that are farthest apart.
     beta

@@ -214,7 +214,7 @@ class _Search:
         )
 
     def _by_prices(self, total: float) -> Iterator[Front]:
-        """Exchange links by prices where distances do not tell how fast a network is."""
+        """Exchange links by prices where distances do not say how fast a network is."""
         request = self.request
         mine = next((each for each in self._found if each.family == REWIRED), None)
         if mine is None or "all-to-all" not in mine.score.rates:
@@ -232,7 +232,7 @@ class _Search:
 
 
 def _alike(one: Score, other: Score) -> bool:
-    """Return whether no figure tells two networks apart, as of one that two rules make."""
+    """Return whether all figures are equal, as those of one network that two rules make."""
     figures = []
     for each in (one, other):
         rates = (rate.algbw for rate in each.rates.values())
