@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -28,6 +29,8 @@ def propose(  # noqa: PLR0913  one for each flag
     radix: int = 0,
     one_way: bool = False,
     mix: Path | None = None,
+    budget: str | None = None,
+    parts: Path | None = None,
     seconds: float = 25.0,
     keep: int = 8,
     axes: str = "mix,latency",
@@ -56,6 +59,10 @@ def propose(  # noqa: PLR0913  one for each flag
         Offer links that go one way too, which take split fibres.
     mix : FILE
         YAML: a list of {collective, size, times}; by default all kinds alike.
+    budget : DOLLARS
+        What switches and cables may cost, such as 2M; the typical price counts.
+    parts : FILE
+        Your own prices and parts (YAML), as for `topoloom bill`.
     seconds : S
         For the search.
     keep : N
@@ -88,7 +95,10 @@ def propose(  # noqa: PLR0913  one for each flag
     cli.positive("--keep", keep, unit="networks")
     if out is not None and out.exists() and not out.is_dir():
         raise FormatError(f"{out} is a file; name a folder for the drawings")
-    front, interrupted = _searched(request)
+    most = None if budget is None else _dollars(budget)
+    front, interrupted = _searched(request, parts)
+    if most is not None:
+        front = _afforded(front, most)
     kept = front.ranked(keep, first, second)
     if not kept:
         raise ProblemError(
@@ -115,14 +125,41 @@ def _axes(given: str) -> tuple[Axis, Axis]:
     return cast("Axis", found[0]), cast("Axis", found[1])
 
 
-def _searched(request: Request) -> tuple[Front, bool]:
+def _dollars(given: str) -> float:
+    """Read an amount such as ``2M``, ``2.5M$`` or ``$800k``."""
+    found = re.fullmatch(r"\$?\s*(\d+\.?\d*)\s*([kKM]?)\s*\$?", given.strip().replace(",", ""))
+    if found is None or float(found[1]) == 0:
+        raise FormatError(f"--budget is {given}; give dollars above 0, such as 2M or 800k")
+    return float(found[1]) * {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6}[found[2]]
+
+
+def _afforded(front: Front, dollars: float) -> Front:
+    """Return what a budget allows.
+
+    Raises
+    ------
+    ProblemError
+        If that is nothing.
+    """
+    kept = front.within(dollars)
+    if front.candidates and not kept.candidates:
+        sold = [each.along("dollars") for each in front.candidates]
+        known = [each for each in sold if each is not None]
+        least = f"the cheapest costs ${min(known):,.0f}" if known else "none of them can be bought"
+        raise ProblemError(f"no network costs ${dollars:,.0f} or less: {least}")
+    return kept
+
+
+def _searched(request: Request, parts: Path | None) -> tuple[Front, bool]:
     """Return the last front, and whether the user has ended the search."""
     from formulations.proposals import Front, propose  # noqa: PLC0415  it loads a solver
+    from gallery.costs import bill_if_sold, read_parts  # noqa: PLC0415  other commands do without
 
+    bill_of = partial(bill_if_sold, parts=read_parts(parts))
     front = Front(request=request, candidates=(), stage="", seconds=0.0)
     leader = ""
     try:
-        for front in propose(request):
+        for front in propose(request, bill_of=bill_of):
             if front.candidates and front.candidates[0].name != leader:
                 leader = front.candidates[0].name
                 cli.remark(f"{front.seconds:.1f} s: {leader}")
@@ -145,7 +182,7 @@ def _print(front: Front, kept: Sequence[Candidate], first: Axis, second: Axis) -
     request, kinds = front.request, front.request.kinds
     best = front.pareto(first, second)
     heads = ("", "network", "mix", *(f"{kind} GB/s" for kind in kinds))
-    heads += ("latency", "cables between", "cables", "switches")
+    heads += ("latency", "cables between", "cables", "switches", "$")
     rows = [
         (
             f"{'*' if each in best else ' '}{place}",
@@ -156,6 +193,7 @@ def _print(front: Front, kept: Sequence[Candidate], first: Axis, second: Axis) -
             text.digits(each.score.hops),
             f"{each.score.cables:,}",
             f"{each.score.switches:,}",
+            "" if (dollars := each.along("dollars")) is None else f"{dollars:,.0f}",
         )
         for place, each in enumerate(kept, start=1)
     ]
@@ -166,6 +204,7 @@ def _print(front: Front, kept: Sequence[Candidate], first: Axis, second: Axis) -
             typer.echo(f"{place}. {each.name}: {front.why(each)}")
     typer.echo()
     facts = [
+        ("$", "of switches and cables, typical; cards are counted with the GPUs"),
         ("mix", str(request.mix)),
         ("at least", f"{text.duration(front.bound('mix'))} on any network with these ports"),
         ("*", f"no other is better in both {first} and {second}"),
@@ -200,6 +239,9 @@ def _answer(front: Front, kept: Sequence[Candidate], first: Axis, second: Axis) 
                 "diameter": each.score.diameter,
                 "cables": each.score.cables,
                 "switches": each.score.switches,
+                "network_dollars": each.along("dollars"),
+                "network_watts": each.along("watts"),
+                "cable_metres": each.along("metres"),
                 "best": each in best,
                 "why": front.why(each),
             }

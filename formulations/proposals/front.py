@@ -7,7 +7,7 @@ difference of 0.01 % is none. All respects are such that less is better.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol, get_args
 
 from ccl import text
@@ -178,6 +178,15 @@ class Front:
     def pareto(self, first: Axis = "mix", second: Axis = "latency") -> tuple[Candidate, ...]:
         """Return those that no other is better than in both respects (`pareto`)."""
         return pareto(self.candidates, first, second)
+
+    def within(self, dollars: float) -> Front:
+        """Return the same with networks that usually cost no more, switches and cables together."""
+        kept = [
+            each
+            for each in self.candidates
+            if each.bill is not None and each.bill.network_dollars.typical <= dollars
+        ]
+        return replace(self, candidates=tuple(kept))
 
     def ranked(
         self, many: int, first: Axis = "mix", second: Axis = "latency"

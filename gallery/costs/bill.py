@@ -188,6 +188,14 @@ def bill_of(topology: Topology, parts: Parts | None = None, floor: Floor | None 
     return Bill(topology, rows, cables, switches, placed.racks, assumed)
 
 
+def bill_if_sold(topology: Topology, parts: Parts | None = None) -> Bill | None:
+    """Return the bill of parts of a cluster, None where some of it cannot be bought."""
+    try:
+        return bill_of(topology, parts)
+    except ProblemError:
+        return None
+
+
 def _divided(cabling: Cabling, fastest: float) -> tuple[Cabling, list[str]]:
     """Return cabling in which no cable is faster than the fastest that can be bought."""
     wide = [each for each in cabling.cables if each.bandwidth > fastest * (1 + 1e-9)]

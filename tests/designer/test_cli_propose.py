@@ -45,6 +45,7 @@ def test_json_has_every_figure(run, tmp_path):
     assert code == 0
     assert first["mix_us"] >= found["mix_bound_us"]
     assert first["mix_us"] == pytest.approx(64e3 / first["rates"]["all-to-all"]["algbw_GBps"])
+    assert 0 < first["network_dollars"] < 1e5
     assert first["best"]
     assert first["why"].endswith(".")
 
@@ -53,6 +54,7 @@ def test_json_has_every_figure(run, tmp_path):
     ("arguments", "words"),
     [
         (("--axes", "mix,beauty"), "--axes is mix,beauty; give two of mix, all-to-all"),
+        (("--budget", "cheap"), "--budget is cheap; give dollars above 0, such as 2M or 800k"),
         (("--gpus", "3"), "gpus is 3 GPUs; give 4 to 4,096"),
         (
             ("--gpus", "15", "--ports", "3"),
@@ -66,3 +68,10 @@ def test_what_is_wrong_is_one_sentence(run, arguments, words):
     assert (code, out) == (2, "")
     assert err.count("\n") == 1
     assert words in err
+
+
+def test_a_budget_that_buys_nothing_says_what_the_cheapest_costs(run):
+    code, out, err = run(*QUICK, "--budget", "5$")
+
+    assert (code, out) == (2, "")
+    assert "no network costs $5 or less: the cheapest costs $" in err

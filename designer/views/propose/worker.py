@@ -12,12 +12,11 @@ from collections.abc import Iterator, Mapping
 from time import monotonic
 from typing import IO, Any
 
-from ccl.errors import CclError, ProblemError
+from ccl.errors import CclError
 from ccl.layout import layout
-from ccl.topology import Topology
 from formulations import leave, until_abandoned
 from formulations.proposals import AXES, Candidate, Front, Request, propose, read_mix
-from gallery.costs import Bill, bill_of
+from gallery.costs import Bill, bill_if_sold
 from widgets.view_model.scene import drawing
 
 PAUSE = 0.4
@@ -41,7 +40,7 @@ def search(request: Mapping[str, Any]) -> Iterator[Json]:
     last = -PAUSE
     try:
         asked = Request(**{**request, "mix": read_mix(request["mix"])})
-        for front in propose(asked, bill_of=_bill):
+        for front in propose(asked, bill_of=bill_if_sold):
             for each in front.candidates:
                 if id(each) not in told:
                     key = f"n{len(told)}"
@@ -53,14 +52,6 @@ def search(request: Mapping[str, Any]) -> Iterator[Json]:
     except CclError as error:
         yield {"error": str(error)}
     yield {"done": True}
-
-
-def _bill(topology: Topology) -> Bill | None:
-    """Return what a network costs, None where it cannot be bought."""
-    try:
-        return bill_of(topology)
-    except ProblemError:
-        return None
 
 
 def _candidate(found: Candidate) -> Json:
