@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from functools import partial
@@ -78,42 +79,42 @@ def propose(  # noqa: PLR0913  one for each flag
     """
     from formulations.proposals import USUAL_MIX, Request, read_mix  # noqa: PLC0415  a solver
 
-    request = Request(
-        gpus=gpus,
-        ports=ports,
-        bandwidth=bandwidth,
-        alpha=alpha,
-        host=host,
-        radix=radix,
-        one_way=one_way,
-        mix=USUAL_MIX if mix is None else read_mix(mix),
-        seconds=seconds,
-        seed=seed,
-        cores=cores,
-    )
-    first, second = _axes(axes)
+    wanted: dict[str, Any] = {
+        "gpus": gpus,
+        "ports": ports,
+        "radix": radix,
+        "host": host,
+        "one_way": one_way,
+    }
+    links = {"bandwidth": bandwidth, "alpha": alpha}
+    search: dict[str, Any] = {"seconds": seconds, "seed": seed, "cores": cores}
+    judged = USUAL_MIX if mix is None else read_mix(mix)
+    request = Request(mix=judged, **wanted, **links, **search)
+    both, dollars = _axes(axes), math.inf if budget is None else _dollars(budget)
     cli.positive("--keep", keep, unit="networks")
     if out is not None and out.exists() and not out.is_dir():
         raise FormatError(f"{out} is a file; name a folder for the drawings")
-    most = None if budget is None else _dollars(budget)
     front, interrupted = _searched(request, parts)
-    if most is not None:
-        front = _afforded(front, most)
-    kept = front.ranked(keep, first, second)
-    if not kept:
-        raise ProblemError(
-            f"no network that is known here has {gpus:,} GPUs with {text.count(ports, 'port')} "
-            f"each; give another number of ports, or switches with --radix"
-        )
-    files = [] if out is None else _write(kept, out)
-    if as_json:
-        cli.print_json(_answer(front, kept, first, second))
-    else:
-        _print(front, kept, first, second)
-    if files:
-        cli.remark(f"{text.count(len(files), 'drawing')} in {out}, the best is {files[0].name}")
+    front = _afforded(front, dollars)
+    _say(front, front.ranked(keep, *both), both, out=out, as_json=as_json)
     if interrupted:
         raise typer.Exit(cli.INTERRUPTED)
+
+
+def _say(
+    front: Front,
+    kept: Sequence[Candidate],
+    axes: tuple[Axis, Axis],
+    *,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    if out is not None:
+        _write(kept, out)
+    if as_json:
+        cli.print_json(_answer(front, kept, *axes))
+    else:
+        _print(front, kept, *axes)
 
 
 def _axes(given: str) -> tuple[Axis, Axis]:
@@ -134,15 +135,22 @@ def _dollars(given: str) -> float:
 
 
 def _afforded(front: Front, dollars: float) -> Front:
-    """Return what a budget allows.
+    """Return what a budget allows, all without one.
 
     Raises
     ------
     ProblemError
         If that is nothing.
     """
-    kept = front.within(dollars)
-    if front.candidates and not kept.candidates:
+    request = front.request
+    if not front.candidates:
+        ports = text.count(request.ports, "port")
+        raise ProblemError(
+            f"no network that is known here has {request.gpus:,} GPUs with {ports} each; give "
+            "another number of ports, or switches with --radix"
+        )
+    kept = front if math.isinf(dollars) else front.within(dollars)
+    if not kept.candidates:
         sold = [each.along("dollars") for each in front.candidates]
         known = [each for each in sold if each is not None]
         least = f"the cheapest costs ${min(known):,.0f}" if known else "none of them can be bought"
@@ -168,14 +176,14 @@ def _searched(request: Request, parts: Path | None) -> tuple[Front, bool]:
     return front, False
 
 
-def _write(kept: Sequence[Candidate], out: Path) -> list[Path]:
+def _write(kept: Sequence[Candidate], out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     files = []
     for place, each in enumerate(kept, start=1):
         plain = re.sub(r"[^a-z0-9]+", "-", each.name.lower()).strip("-")
         files.append(out / f"{place}-{plain}.json")
         write_document(files[-1], document(each.topology))
-    return files
+    cli.remark(f"{text.count(len(files), 'drawing')} in {out}, the best is {files[0].name}")
 
 
 def _print(front: Front, kept: Sequence[Candidate], first: Axis, second: Axis) -> None:

@@ -18,6 +18,17 @@ from designer.views.propose.running import FIELDS, USES, Standing, field_of, rea
 from designer.views.whatif.running import Studies
 from widgets.charts.proposals import RESPECTS, Dot, proposals_figure
 
+LOOKED = {
+    "seen": Input(ids.PROPOSE_SEEN, "data"),
+    "up": Input(ids.PROPOSE_UP, "value"),
+    "across": Input(ids.PROPOSE_ACROSS, "value"),
+    "chosen": Input(ids.PROPOSE_CHOSEN, "data"),
+    "prices": Input({"propose-price": ALL}, "value"),
+}
+"""What plot and cards follow."""
+
+JOB = {"job": State(ids.PROPOSE_JOB, "data")}
+
 GONE = "this search is not there any more; propose again"
 
 
@@ -25,7 +36,9 @@ def register(app: Dash, studies: Studies) -> None:
     """Wire the view."""
     _run(app, studies)
     _watch(app, studies)
-    _show(app, studies)
+    _show_plot(app, studies)
+    _show_cards(app, studies)
+    _show_prices(app, studies)
     _open(app, studies)
     _export(app, studies)
 
@@ -111,24 +124,15 @@ def _watch(app: Dash, studies: Studies) -> None:
         return {"status": page.status(stands), "seen": no_update if now == seen else now}
 
 
-def _show(app: Dash, studies: Studies) -> None:
-    looked = {
-        "seen": Input(ids.PROPOSE_SEEN, "data"),
-        "up": Input(ids.PROPOSE_UP, "value"),
-        "across": Input(ids.PROPOSE_ACROSS, "value"),
-        "chosen": Input(ids.PROPOSE_CHOSEN, "data"),
-        "prices": Input({"propose-price": ALL}, "value"),
-    }
-    job = {"job": State(ids.PROPOSE_JOB, "data")}
-
+def _show_plot(app: Dash, studies: Studies) -> None:
     @callback(
         app,
         output={
             "figure": Output(ids.PROPOSE_PLOT, "figure"),
             "found": Output(ids.PROPOSE_FOUND, "data-empty"),
         },
-        inputs={**looked, "scheme": Input(ids.SCHEME_NOW, "data")},
-        state=job,
+        inputs={**LOOKED, "scheme": Input(ids.SCHEME_NOW, "data")},
+        state=JOB,
     )
     def on_plot(
         *, job: Json | None, up: str, across: str, chosen: str, scheme: str | None, **_: Any
@@ -145,14 +149,16 @@ def _show(app: Dash, studies: Studies) -> None:
         )
         return {"figure": figure, "found": "false"}
 
+
+def _show_cards(app: Dash, studies: Studies) -> None:
     @callback(
         app,
         output={
             "cards": Output(ids.PROPOSE_CARDS, "children"),
             "beside": Output(ids.PROPOSE_BESIDE, "children"),
         },
-        inputs={**looked, "ticks": Input({"propose-pick": ALL}, "checked")},
-        state=job,
+        inputs={**LOOKED, "ticks": Input({"propose-pick": ALL}, "checked")},
+        state=JOB,
     )
     def on_cards(*, job: Json | None, up: str, across: str, chosen: str, **_: Any) -> Json:
         stands = _standing(studies, job, _prices())
@@ -166,22 +172,6 @@ def _show(app: Dash, studies: Studies) -> None:
             "beside": page.beside(stands, ticked),
         }
 
-    @callback(
-        app,
-        output={
-            "prices": Output(ids.PROPOSE_PRICES, "children"),
-            "parts": Output(ids.PROPOSE_PARTS, "data"),
-        },
-        inputs={"seen": Input(ids.PROPOSE_SEEN, "data")},
-        state={**job, "parts": State(ids.PROPOSE_PARTS, "data")},
-    )
-    def on_parts(*, job: Json | None, parts: list[str], **_: Any) -> Json:
-        stands = _standing(studies, job)
-        found = {} if stands is None else stands.parts
-        if sorted(found) == parts or not found:
-            return {}
-        return {"prices": page.prices(found), "parts": sorted(found)}
-
     app.clientside_callback(
         "(click) => click?.points?.[0]?.customdata ?? window.dash_clientside.no_update",
         Output(ids.PROPOSE_CHOSEN, "data", allow_duplicate=True),
@@ -192,6 +182,24 @@ def _show(app: Dash, studies: Studies) -> None:
         Input(ids.PROPOSE_CARDS, "children"),
         State(ids.PROPOSE_CHOSEN, "data"),
     )
+
+
+def _show_prices(app: Dash, studies: Studies) -> None:
+    @callback(
+        app,
+        output={
+            "prices": Output(ids.PROPOSE_PRICES, "children"),
+            "parts": Output(ids.PROPOSE_PARTS, "data"),
+        },
+        inputs={"seen": Input(ids.PROPOSE_SEEN, "data")},
+        state={**JOB, "parts": State(ids.PROPOSE_PARTS, "data")},
+    )
+    def on_parts(*, job: Json | None, parts: list[str], **_: Any) -> Json:
+        stands = _standing(studies, job)
+        found = {} if stands is None else stands.parts
+        if sorted(found) == parts or not found:
+            return {}
+        return {"prices": page.prices(found), "parts": sorted(found)}
 
 
 def dots_of(stands: Standing, axes: tuple[str, str], chosen: str) -> list[Dot]:

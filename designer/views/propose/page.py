@@ -23,7 +23,7 @@ HOSTS = {
 }
 """Types of hosts, by their names in the gallery."""
 
-SHOWN = 8
+CARDS = 8
 """Networks that have a card."""
 
 PICTURED = 300
@@ -82,33 +82,7 @@ def pane() -> html.Div:
 def _form() -> html.Div:
     return ui.div(
         "ds-pro-form",
-        ui.div(
-            "ds-pro-fields",
-            ui.heading("What is wanted"),
-            *(_number(name) for name in ("gpus", "ports", "bandwidth")),
-            ui.select(ids.PROPOSE_HOST, HOSTS, label="Hosts", value=ALONE, **PERSISTED),
-            html.Div(id=ids.PROPOSE_HOST_WRONG, className="ds-pro-wrong", role="alert"),
-            _number("radix"),
-            ui.heading("What it is for"),
-            _mix(),
-            ui.fold(
-                "More",
-                *(_number(name) for name in ("alpha", "seconds")),
-                dmc.Checkbox(
-                    id=ids.PROPOSE_ONE_WAY,
-                    label="Links may go one way",
-                    description="which takes split fibres",
-                    checked=False,
-                    size="xs",
-                ),
-                look="ds-fold ds-pro-more",
-            ),
-            ui.fold(
-                "Prices of parts",
-                html.Div(_NO_PRICES, id=ids.PROPOSE_PRICES, className="ds-pro-prices"),
-                look="ds-fold ds-pro-more",
-            ),
-        ),
+        _fields(),
         ui.div(
             "ds-pro-foot",
             html.Div(id=ids.PROPOSE_WRONG, role="alert"),
@@ -125,6 +99,36 @@ def _form() -> html.Div:
         ),
         role="group",
         aria_label="What is wanted",
+    )
+
+
+def _fields() -> html.Div:
+    return ui.div(
+        "ds-pro-fields",
+        ui.heading("What is wanted"),
+        *(_number(name) for name in ("gpus", "ports", "bandwidth")),
+        ui.select(ids.PROPOSE_HOST, HOSTS, label="Hosts", value=ALONE, **PERSISTED),
+        html.Div(id=ids.PROPOSE_HOST_WRONG, className="ds-pro-wrong", role="alert"),
+        _number("radix"),
+        ui.heading("What it is for"),
+        _mix(),
+        ui.fold(
+            "More",
+            *(_number(name) for name in ("alpha", "seconds")),
+            dmc.Checkbox(
+                id=ids.PROPOSE_ONE_WAY,
+                label="Links may go one way",
+                description="which takes split fibres",
+                checked=False,
+                size="xs",
+            ),
+            look="ds-fold ds-pro-more",
+        ),
+        ui.fold(
+            "Prices of parts",
+            html.Div(_NO_PRICES, id=ids.PROPOSE_PRICES, className="ds-pro-prices"),
+            look="ds-fold ds-pro-more",
+        ),
     )
 
 
@@ -306,7 +310,7 @@ def cards(
         Keys of those that stand side by side, and of the one that is looked at.
     """
     order = list(stands.networks)
-    shown = order[:SHOWN]
+    shown = order[:CARDS]
     shown += [key for key in (*best, chosen) if key in stands.networks and key not in shown]
     return [
         _card(stands, key, order.index(key) + 1, marks=(key in best, key in ticked, key == chosen))

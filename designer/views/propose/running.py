@@ -1,4 +1,4 @@
-"""Searches for networks: what the fields ask, and what has been found so far.
+"""Searches for networks: what the fields say, and what has been found so far.
 
 Each search runs in a process (`designer.views.propose.worker`), as the studies of *What if* do.
 """
@@ -25,7 +25,7 @@ def searches(limits: Limits | None = None) -> Studies:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A number that is asked.
+    """A number of a request.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def read_question(
     """
     from formulations.proposals import Request, read_mix  # noqa: PLC0415  it loads a compiler
 
-    asked: Json = {}
+    request: Json = {}
     for name, each in FIELDS.items():
         given = values.get(name)
         if name == "radix" and given in {None, ""}:
@@ -102,15 +102,15 @@ def read_question(
         number = parse_quantity(
             given, KINDS[each.kind], what=each.label.lower(), least=each.least, most=each.most
         )
-        asked[name] = int(number) if each.kind == "count" else number
+        request[name] = int(number) if each.kind == "count" else number
     uses = [
         {"collective": kind, "size": size, "times": times}
         for kind, (size, times) in mix.items()
         if times
     ]
-    asked |= {"host": None if host == ALONE else host, "one_way": one_way, "mix": uses}
-    Request(**{**asked, "mix": read_mix(uses)})
-    return asked
+    request |= {"host": None if host == ALONE else host, "one_way": one_way, "mix": uses}
+    Request(**{**request, "mix": read_mix(uses)})
+    return request
 
 
 def field_of(error: CclError) -> str:
@@ -135,7 +135,7 @@ class Standing:
     networks
         What counts now, the best at the mix first, by key.
     front
-        The last that was told of them all; empty before the first.
+        The last report of them all; empty before the first.
     """
 
     found: Found

@@ -20,7 +20,7 @@ from gallery.costs import Bill, bill_if_sold
 from widgets.view_model.scene import drawing
 
 PAUSE = 0.4
-"""Seconds between two fronts that are told."""
+"""Seconds between two reports of a front."""
 
 SAID = 12
 """Candidates, the best at the mix, that have a sentence why."""
