@@ -150,7 +150,7 @@ def test_all_drawings_are_saved_in_one_file_and_opened_from_it(
     found = dialog(page)
     choose(saved.replace('"kind": "gpu"', '"kind": "abacus"', 1))
     expect(found.get_by_role("status")).to_contain_text(
-        re.compile("^Drawings.json, drawing 1 of 2: ")
+        re.compile("^drawings.json, drawing 1 of 2: ")
     )
     expect(found.locator(".ds-docs-card")).to_have_count(4)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,8 @@ from ccl.collective import all_gather
 from ccl.errors import ProblemError, SolveError
 from ccl.problem import Problem
 from ccl.serialization.topoloom import problem_to_json, topology_from_json
-from designer.views.whatif import budget_card
+from designer.views.draw.files import drawing_of
+from designer.views.whatif import answering, budget_card, study_callbacks
 from designer.views.whatif.knobs import knobs_of
 from designer.views.whatif.running import Found, Studies, StudyJob
 from designer.views.whatif.study_callbacks import degraded
@@ -171,3 +173,36 @@ def test_a_study_in_a_process_of_its_own_tells_the_same_and_its_death_is_told(lo
     job._child.kill()
     with pytest.raises(SolveError, match="study's process"):
         list(job)
+
+
+class _Busy:
+    """Studies of which no more may wait."""
+
+    def start(self, *_: object, **__: object) -> str:
+        raise ProblemError("3 studies wait already; try again when one has ended")
+
+
+@pytest.mark.parametrize(
+    ("asks", "field", "why"),
+    [
+        ({"target": ""}, "target", "What is to be reached is empty"),
+        ({"target": "fast"}, "target", "'fast' is not a bandwidth"),
+        ({"collectives": ["custom"]}, "collectives", "custom"),
+        ({}, "status", "3 studies wait already"),
+    ],
+)
+def test_a_study_that_is_refused_says_so_beside_its_field(asks, field, why, monkeypatch):
+    monkeypatch.setattr(study_callbacks, "visitor", lambda: "somebody")
+    busy: Any = _Busy()
+    drawing = drawing_of(open_cluster("ring"))
+    request = {"collective": "all-gather", "size": "1MB"}
+    stands = {
+        "question": {"values": {}},
+        "drawing": drawing,
+        "request": request,
+        "before": answering.today(drawing, request),
+    }
+    given = {"links": {}, "devices": {}, "target": "1.5x", "collectives": None, **asks}
+    said = study_callbacks._begun(busy, "budget", stands, given)
+    assert "job" not in said
+    assert why in str(said[field])
