@@ -12,7 +12,8 @@ const PACE = { x: 20, y: 8 };
 const ROOM = 4;
 /** Pixels from a cut from which on a line leads to its label. */
 const FAR = 14;
-/** What it costs to cover a device, a name or a panel, when nothing is free; a link costs one. */
+/** What it costs to cover a device, and a name or a panel, when nothing is free; a link costs one. */
+const HEAVIEST = 30;
 const HEAVY = 6;
 /** What it costs that the line to it crosses one, and the pixels farther away that cost as much as a link. */
 const ACROSS = 0.1;
@@ -154,14 +155,14 @@ export class CutView {
     const near = (rects) => rects.filter((rect) => overlap(rect, reach));
     const { devices, others } = this.#taken();
     const boxes = near(devices);
-    const taken = [...boxes, ...near([...others, ...placed])];
+    const taken = near([...others, ...placed]);
     const lines = [...border, ...this.#frames(), ...this.#links(reach)];
     let [best, least] = [null, Infinity];
     for (const { spot, far } of spotsAround(region, { half, tall, width: stage.cy.width(), height: stage.cy.height() })) {
       let cost = far / FARTHER;
       if (cost >= least) break;
       const clear = grown(spot, ROOM);
-      cost += HEAVY * taken.filter((rect) => overlap(rect, clear)).length;
+      cost += HEAVIEST * boxes.filter((rect) => overlap(rect, clear)).length + HEAVY * taken.filter((rect) => overlap(rect, clear)).length;
       if (cost < least) cost += lines.filter(([from, to]) => meets(clear, from, to)).length;
       if (cost < least) cost += ACROSS * boxes.filter((rect) => meets(rect, ...leaderTo(spot, region))).length;
       if (cost < least) [best, least] = [spot, cost];
