@@ -3,7 +3,8 @@
     python tools/screenshots.py [folder [light dark ...]]
 
 1440 x 900: light, dark, empty, solved, solving, error, compared, in step, four in step, imported,
-large clusters, the inspector, What if, the wizard, presented to a class; and on small screens.
+large clusters, the inspector, What if, the wizard, proposed networks, presented to a class; and on
+small screens.
 """
 
 from __future__ import annotations
@@ -243,12 +244,22 @@ def what_if(page: Page) -> None:
 def wizard(page: Page) -> None:
     """Describe 32 hosts on eight rails by numbers."""
     page.locator("#wizard-button").click()
-    dialog = page.get_by_role("dialog", name="Leaf and spine")
+    dialog = page.get_by_role("dialog", name="Hosts, leaves")
     numbers = {"Hosts": 32, "GPUs in each": 8, "NICs in each host": 8, "Radix of a leaf": 32}
     numbers |= {"Radix of a spine": 64, "Oversubscription": 3}
     for label, number in numbers.items():
         dialog.get_by_label(label, exact=True).fill(str(number))
     dialog.get_by_role("status").filter(has_text="256 GPUs").wait_for(timeout=PATIENCE)
+
+
+def proposed(page: Page) -> None:
+    """Propose networks of 64 GPUs with 4 ports each, and compare the best two."""
+    page.locator("#view").get_by_text("Propose").click()
+    page.locator("#propose-run").click()
+    page.locator("#propose-status", has_text="Finished").wait_for(timeout=PATIENCE)
+    for place in range(2):
+        page.locator(".ds-pro-card input").nth(place).check()
+    page.locator(".ds-pro-beside").wait_for(timeout=PATIENCE)
 
 
 class Picture(NamedTuple):
@@ -280,6 +291,7 @@ PICTURES = (
     Picture("inspector", "light", inspected),
     Picture("what-if", "light", what_if),
     Picture("wizard", "light", wizard),
+    Picture("proposed", "light", proposed),
     Picture("presented", "dark", presented),
     Picture("narrow", "light", solved, (1024, 700)),
     Picture("phone", "dark", solved, (390, 844)),
