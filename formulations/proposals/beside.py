@@ -75,11 +75,12 @@ class Annealers:
         return min([(self._own.total, self._own.pairs), *self._received], key=lambda each: each[0])
 
     def close(self) -> None:
-        """End the children."""
+        """End the children, if they are still there; what they found stays."""
         for child, thread in zip(self._children, self._threads, strict=True):
             child.kill()
             thread.join()
             child.close()
+        self._children, self._threads = [], []
 
 
 @contextmanager

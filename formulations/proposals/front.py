@@ -237,7 +237,7 @@ def _compared(candidate: Candidate, other: Candidate) -> list[str]:
         if ratio > 1 + NOTED:
             faster.append(f"{kind} {text.digits(ratio)} × as fast")
         elif ratio < 1 - NOTED:
-            slower.append(f"{kind} {text.digits(1 / ratio)} × as long")
+            slower.append(f"{text.digits(1 / ratio)} × as long for {kind}")
     said = []
     if faster:
         why = ""

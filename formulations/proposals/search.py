@@ -191,6 +191,8 @@ class _Search:
                 if self._replace(pairs):
                     yield self._front("rewiring")
                 scored = best
+        pool.close()  # the last score has the machine for itself
+        best, pairs = pool.best()
         if best < scored and self._replace(pairs):
             yield self._front("rewiring")
         yield from self._by_prices(best)
