@@ -1,9 +1,9 @@
 """One canvas, an ES module, in three hosts: notebooks, the Dash application, a plain page.
 
 ``TopologyWidget``, ``SolvePanel``, which adds a form to it, ``SchedulePlayer``,
-``SchedulePlayers``, ``LinkLoad``, ``CutView``, ``GapPlot`` and ``Comparison`` are for notebooks,
-``TopologyCanvas``, ``GapChart`` and ``SchedulePair`` for Dash; none is imported before its first
-use, so that a notebook does not load Dash nor the application a kernel.
+``SchedulePlayers``, ``LinkLoad``, ``CutView``, ``GapPlot``, ``Comparison`` and ``ProposeView`` are
+for notebooks, ``TopologyCanvas``, ``GapChart`` and ``SchedulePair`` for Dash; none is imported
+before its first use, so that a notebook does not load Dash nor the application a kernel.
 """
 
 from importlib import import_module
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from widgets.notebook.canvas import SchedulePlayer, TopologyWidget
     from widgets.notebook.comparison import Comparison, SchedulePlayers
     from widgets.notebook.link_load import CutView, DifferenceView, GapPlot, LinkLoad, PriceView
+    from widgets.notebook.proposals import ProposeView
     from widgets.notebook.solve_panel import SolvePanel
     from widgets.pages.saving import save
 
@@ -32,6 +33,7 @@ __all__ = [
     "Lesson",
     "LinkLoad",
     "PriceView",
+    "ProposeView",
     "QuantityField",
     "SchedulePair",
     "SchedulePlayer",
@@ -69,6 +71,7 @@ _HOMES = {
     "Lesson": "widgets.lessons",
     "LinkLoad": "widgets.notebook.link_load",
     "PriceView": "widgets.notebook.link_load",
+    "ProposeView": "widgets.notebook.proposals",
     "QuantityField": "widgets.dash",
     "SchedulePair": "widgets.dash",
     "SchedulePlayer": "widgets.notebook.canvas",

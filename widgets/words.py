@@ -9,7 +9,7 @@ A cut in words, by whole hosts where it is made of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -113,16 +113,35 @@ def size_words(comparison: Comparison, size: float) -> str:
 
 def table_html(comparison: Comparison) -> str:
     """Return the table as HTML without scripts, the sizes under one another."""
-    heads = "".join(_cell(each, "th") for each in HEADS)
     body = []
     for size in comparison.sizes:
         words = escape(size_words(comparison, size))
         body.append(f'<tr><th colspan="{len(HEADS)}" style="{_CELL};{_RULE}">{words}</th></tr>')
         body += [_row_html(line_of(comparison, row)) for row in comparison.at(size)]
+    return _framed(HEADS, body)
+
+
+def explained_html(heads: Sequence[str], rows: Iterable[tuple[Sequence[str], str]]) -> str:
+    """Return a table as HTML without scripts: of each row its cells, and a sentence below them."""
+    body = []
+    for cells, why in rows:
+        told = "".join(_cell(each) for each in cells)
+        body.append(f'<tr style="{_RULE}">{told}</tr>')
+        if why:
+            body.append(_why(why, len(heads)))
+    return _framed(heads, body)
+
+
+def _framed(heads: Sequence[str], body: Sequence[str]) -> str:
+    cells = "".join(_cell(each, "th") for each in heads)
     return (
-        f'<div style="{_FRAME}"><table style="{_STYLE}"><thead><tr>{heads}</tr></thead>'
+        f'<div style="{_FRAME}"><table style="{_STYLE}"><thead><tr>{cells}</tr></thead>'
         f"<tbody>{''.join(body)}</tbody></table></div>"
     )
+
+
+def _why(words: str, span: int) -> str:
+    return f'<tr><td colspan="{span}" style="{_WHY}">{escape(words)}</td></tr>'
 
 
 def table_text(comparison: Comparison) -> str:
@@ -133,6 +152,11 @@ def table_text(comparison: Comparison) -> str:
             line = line_of(comparison, row)
             name = f"{line.method} *" if line.fastest else line.method
             lines.append([format_size(size), name, *(line.cells or (line.why_not,))])
+    return columns(lines)
+
+
+def columns(lines: Sequence[Sequence[str]]) -> str:
+    """Return rows as text, each column as wide as in those rows that have them all."""
     full = [each for each in lines if len(each) == len(lines[0])]
     widths = [max(len(each[i]) for each in full) for i in range(len(lines[0]))]
     told = [
@@ -150,8 +174,7 @@ def _row_html(line: Line) -> str:
     row = "".join(_cell(each) for each in (name, *line.cells))
     if not line.why:
         return f"<tr>{row}</tr>"
-    why = f'<td colspan="{len(HEADS)}" style="{_WHY}">{escape(line.why)}</td>'
-    return f"<tr>{row}</tr><tr>{why}</tr>"
+    return f"<tr>{row}</tr>{_why(line.why, len(HEADS))}"
 
 
 def _cell(words: str, tag: str = "td") -> str:
