@@ -68,15 +68,19 @@ class ProposeView(Drawn):
         self.choice = ipywidgets.Dropdown(description="Network", style=_WIDE)
         """The network that is drawn, by its place in the table of all."""
         self.choice.layout.width = "min(420px, 100%)"
-        self.plot = go.FigureWidget()
         self.table = ipywidgets.HTML()
         """The best, with a sentence each."""
         self.about = ipywidgets.HTML()
         """What was looked for, and how many were found."""
-        self._draw(Topology("", (), ()), {}, {"theme": theme, **traits})
-        self.hear(self.front)
+        self._list(None)
+        # Whole from the start: what is added later comes in messages of its own, after empty axes.
+        self.plot = go.FigureWidget(self._figure())
+        self._listen()
+        self._rank()
+        first = self.chosen or Topology("nothing found", (), ())
+        self._draw(first, layout(first), {"theme": theme, **traits})
         for each in (self.across, self.up):
-            each.observe(self._rank, "value")
+            each.observe(self._ranked_anew, "value")
         self.choice.observe(self._choose, "value")
         row = ipywidgets.HBox([self.up, self.across])
         row.layout.flex_flow = "row wrap"
@@ -97,18 +101,23 @@ class ProposeView(Drawn):
         """Show another front; the network that is drawn stays if it is still there."""
         before = self._chosen
         self.front = front
+        self._list(before)
+        self._ranked_anew()
+        if self._chosen is not before:
+            self._choose()
+
+    def _list(self, kept: Candidate | None) -> None:
+        """Offer the respects that are known and the networks, of which one may stay chosen."""
         known = [(RESPECTS[each].title, each) for each in AXES if each in self._known()]
         for each in (self.across, self.up):
             value = each.value
             each.options = known or each.options
-            each.value = value if value in dict(map(reversed, each.options)) else "latency"
-        names = [f"{i}. {each.name}" for i, each in enumerate(front.candidates, start=1)]
-        kept = [i for i, each in enumerate(front.candidates) if each is before]
-        self.choice.options = [(name, i) for i, name in enumerate(names)]
-        self.choice.value = (kept or [0])[0] if names else None
+            each.value = value if not known or value in self._known() else "latency"
+        found = self.front.candidates
+        places = [i for i, each in enumerate(found) if each is kept]
+        self.choice.options = [(f"{i + 1}. {each.name}", i) for i, each in enumerate(found)]
+        self.choice.value = (places or [0])[0] if found else None
         self.about.value = f'<span role="status">{escape(self._found())}</span>'
-        self._choose()
-        self._rank()
 
     @property
     def _chosen(self) -> Candidate | None:
@@ -127,12 +136,15 @@ class ProposeView(Drawn):
             self.canvas.do("fit")
         self._plot()
 
-    def _rank(self, _change: Any = None) -> None:
-        rows = [(cells, self.front.why(each)) for each, cells in self._rows()]
-        self.table.value = explained_html(self._heads(), rows)
+    def _ranked_anew(self, _change: Any = None) -> None:
+        self._rank()
         self._plot()
 
-    def _plot(self) -> None:
+    def _rank(self) -> None:
+        rows = [(cells, self.front.why(each)) for each, cells in self._rows()]
+        self.table.value = explained_html(self._heads(), rows)
+
+    def _figure(self) -> go.Figure:
         across, up = self.axes
         best, chosen = self.front.pareto(across, up), self._chosen
         dots = [
@@ -140,17 +152,23 @@ class ProposeView(Drawn):
             for i, each in enumerate(self.front.candidates)
             if (place := _place(each, across, up)) is not None
         ]
-        made = proposals_figure(
+        return proposals_figure(
             dots,
             axes=(across, up),
             bounds=(self.front.bound(across), self.front.bound(up)),
             scheme=self._theme,
             height=380,
         )
+
+    def _plot(self) -> None:
+        made = self._figure()
         with self.plot.batch_update():
             self.plot.data = []
             self.plot.add_traces(made.data)
             self.plot.layout = made.layout
+        self._listen()
+
+    def _listen(self) -> None:
         for trace in self.plot.data:
             trace.on_click(self._clicked)
 
