@@ -79,14 +79,8 @@ def propose(  # noqa: PLR0913  one for each flag
     """
     from formulations.proposals import USUAL_MIX, Request, read_mix  # noqa: PLC0415  a solver
 
-    wanted: dict[str, Any] = {
-        "gpus": gpus,
-        "ports": ports,
-        "radix": radix,
-        "host": host,
-        "one_way": one_way,
-    }
-    links = {"bandwidth": bandwidth, "alpha": alpha}
+    wanted: dict[str, Any] = {"gpus": gpus, "ports": ports, "radix": radix, "host": host}
+    links: dict[str, Any] = {"bandwidth": bandwidth, "alpha": alpha, "one_way": one_way}
     search: dict[str, Any] = {"seconds": seconds, "seed": seed, "cores": cores}
     judged = USUAL_MIX if mix is None else read_mix(mix)
     request = Request(mix=judged, **wanted, **links, **search)
