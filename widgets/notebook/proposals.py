@@ -18,7 +18,7 @@ from widgets.notebook.link_load import Drawn
 from widgets.view_model.scene import drawing
 from widgets.words import columns, explained_html
 
-SHOWN = 8
+ROWS = 8
 """Networks of the table; those that none beats in both respects come first."""
 
 ALWAYS: tuple[Axis, ...] = ("mix", "hops", "cables", "dollars")
@@ -197,7 +197,7 @@ class ProposeView(Drawn):
                     *(_written(each, axis) for axis in self._columns()),
                 ],
             )
-            for each in self.front.kept(SHOWN, *self.axes)
+            for each in self.front.ranked(ROWS, *self.axes)
         ]
 
     def _found(self) -> str:
