@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 EVERY = sorted(NOTEBOOKS.glob("*.ipynb"))
 LESSONS = sorted(NOTEBOOKS.glob("[0-9][0-9]-*.ipynb"))
 
-LAST = 17
+LAST = 18
 """Number of the last lesson."""
 
 MOST_WORDS = 110
@@ -56,6 +56,12 @@ CHOICES = {
         "the bytes of the stages, and no stop between them",
     ],
     "16-what-a-library-does": ["LL", "at 100 KB"],
+    "18-which-network": [
+        "no, as some of its cables are busier than others",
+        "it takes the same on all five",
+        "yes, as both are bought at the same prices",
+        "nothing",
+    ],
 }
 """Which choices are right, in order. Pages compute them: one that turned around would not show."""
 
@@ -163,7 +169,7 @@ def test_cells_have_readable_ids(path):
     assert [each for each in ids if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", each)] == []
 
 
-def test_there_are_17_lessons_in_order():
+def test_there_are_18_lessons_in_order():
     assert [each.lesson for each in entries()] == list(range(1, LAST + 1))
     assert [int(path.name[:2]) for path in LESSONS] == list(range(1, LAST + 1))
 

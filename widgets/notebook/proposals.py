@@ -203,8 +203,8 @@ class ProposeView(Drawn):
     def _found(self) -> str:
         request, many = self.front.request, len(self.front.candidates)
         wanted = f"{request.gpus:,} GPUs with {text.count(request.ports, 'port')}"
-        spent = text.seconds(self.front.seconds)
-        return f"{wanted}: {text.count(many, 'network')} in {spent}; * none is better in both"
+        spent = f" in {text.seconds(self.front.seconds)}" if self.front.seconds else ""
+        return f"{wanted}: {text.count(many, 'network')}{spent}; * none is better in both"
 
     def _words(self) -> str:
         """Say the table, and why the one that is drawn is good."""
