@@ -226,6 +226,10 @@ def _outline(shape: Any) -> _Outline:
 @_outline.register
 def _(shape: Stroke) -> _Outline:
     points = [*shape.points, shape.points[0]] if shape.closed else list(shape.points)
+    if not shape.curved:
+        points = [
+            each for each, _ in itertools.groupby(points)
+        ]  # where a bus turns a corner stands twice
     codes = [Path.CURVE3 if shape.curved else Path.LINETO] * len(points)
     codes[0] = Path.MOVETO
     if shape.closed:
