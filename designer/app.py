@@ -25,6 +25,7 @@ from designer.server.reading import Apart
 from designer.server.server import run
 from designer.server.sessions import protect
 from designer.shell import ids, ui
+from designer.studies import Studies
 from designer.views.catalog.catalog_view import CatalogView, answering, keeping
 from designer.views.compare import callbacks
 from designer.views.compare.running import Comparisons
@@ -43,10 +44,8 @@ from designer.views.draw import (
 )
 from designer.views.draw.files import drawing_of
 from designer.views.propose import callbacks as proposing
-from designer.views.propose.running import searches
 from designer.views.solve import about, front, live_card, overlays, plan_card, results, solve_card
 from designer.views.whatif import form
-from designer.views.whatif.running import Studies
 from formulations import start, start_comparison
 from gallery import open_cluster
 
@@ -84,6 +83,10 @@ def jobs_at(
 
 SENT = 32
 """Solves of one server that a scheduler has at once; others wait in the server, in fair turns."""
+
+
+STUDIES, SEARCHES = "designer.views.whatif.worker", "designer.views.propose.worker"
+"""What the processes of *What if* and of *Propose* run."""
 
 
 HOME_CLUSTER = "ndv2:hosts=2"
@@ -154,9 +157,9 @@ def create_app(
         app,
         jobs or Jobs(start),
         comparisons or Comparisons(start_comparison),
-        studies or Studies(),
+        studies or Studies.run_by(STUDIES),
         apart=apart,
-        proposals=proposals or searches(),
+        proposals=proposals or Studies.run_by(SEARCHES),
     )
     protect(app, known or Names())
     return app
@@ -277,8 +280,8 @@ def _places(offer: Offer, ends: ExitStack) -> dict[str, Any]:
     places: dict[str, Any] = {
         "jobs": jobs_at(offer.scheduler, offer.limits, catalog=offer.catalog),
         "comparisons": Comparisons(keeping(start_comparison, offer.catalog), offer.limits),
-        "studies": Studies(limits=offer.limits),
-        "proposals": searches(offer.limits),
+        "studies": Studies.run_by(STUDIES, offer.limits),
+        "proposals": Studies.run_by(SEARCHES, offer.limits),
         "apart": Apart(),
     }
     places["apart"].warm()

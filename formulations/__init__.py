@@ -35,11 +35,10 @@ if TYPE_CHECKING:
     from formulations.jobs.child import (
         Child,
         ResourceLimits,
+        answer_one,
         begun_ahead,
         end_tree,
-        leave,
         memory_each,
-        until_abandoned,
     )
     from formulations.jobs.solve_job import SolveJob, ended
     from formulations.solving.api import DEFAULT, measure, solve, start
@@ -53,6 +52,7 @@ __all__ = [
     "ResourceLimits",
     "SolveJob",
     "Speed",
+    "answer_one",
     "available",
     "begun_ahead",
     "cheapest_upgrade",
@@ -64,7 +64,6 @@ __all__ = [
     "explain",
     "failures",
     "formulation",
-    "leave",
     "lower_bounds",
     "measure",
     "memory_each",
@@ -84,7 +83,6 @@ __all__ = [
     "stragglers",
     "sweep",
     "sweep_counts",
-    "until_abandoned",
 ]
 
 _LATER = {
@@ -107,8 +105,8 @@ _LATER = {
         "formulations.core.run": "Progress",
         "formulations.core.weighted_objectives": "prioritised",
         "formulations.engines.taccl.sketching": "default_sketch",
-        "formulations.jobs.child": "Child ResourceLimits begun_ahead end_tree leave "
-        "memory_each until_abandoned",
+        "formulations.jobs.child": "Child ResourceLimits answer_one begun_ahead end_tree "
+        "memory_each",
         "formulations.jobs.solve_job": "SolveJob ended",
         "formulations.solving.api": "DEFAULT measure solve start",
     }.items()

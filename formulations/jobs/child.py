@@ -29,7 +29,7 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NoReturn
@@ -474,6 +474,24 @@ def leave(serve: Callable[[IO[bytes], IO[bytes]], None]) -> NoReturn:
             traceback.print_exc()
         sys.stderr.flush()
         os._exit(int(failed))
+
+
+def answer_one(study: Callable[[dict[str, Any]], Iterable[Mapping[str, Any]]]) -> NoReturn:
+    """Answer one request with all that a study yields, a line each as it comes, and end.
+
+    The body of a child process that its parent may end at any time, so it is all that handles an
+    interrupt: a terminal sends Ctrl-C to both.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
+        request = json.loads(requests.readline())
+        threading.Thread(target=until_abandoned, args=(requests,), daemon=True).start()
+        for event in study(request):
+            answers.write(json.dumps(event).encode() + b"\n")
+            answers.flush()
+
+    leave(serve)
 
 
 def own_answers() -> IO[bytes]:

@@ -6,14 +6,13 @@ It dies with this process (`formulations.jobs.child`).
 
 from __future__ import annotations
 
-import json
 import math
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import IO
+from typing import Any
 
-from formulations.jobs.child import Child, until_abandoned
+from formulations.jobs.child import Child
 from formulations.proposals.rewiring import Annealing, Pairs
 
 MODULE = "formulations.proposals"
@@ -22,19 +21,15 @@ TURN = 0.25
 """Seconds between two lines of a child."""
 
 
-def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
-    """Anneal until nobody listens; the body of a child process."""
-    content = json.loads(requests.readline())
-    threading.Thread(target=until_abandoned, args=(requests,), daemon=True).start()
-    annealing = Annealing(content["gpus"], content["degree"], seed=content["seed"])
+def anneal(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield each better network as a line, until nobody listens; the body of a child process."""
+    annealing = Annealing(request["gpus"], request["degree"], seed=request["seed"])
     said = math.inf
     while True:
         annealing.advance(seconds=TURN)
         if annealing.total < said:
             said = annealing.total
-            line = {"total": said, "pairs": annealing.pairs}
-            answers.write(json.dumps(line).encode() + b"\n")
-            answers.flush()
+            yield {"total": said, "pairs": annealing.pairs}
 
 
 class Annealers:

@@ -26,7 +26,8 @@ from gallery.costs.parts import Part, Parts, Span, read_parts
 
 NOT_MODELLED = (
     "cable trays, patch panels, power whips and cooling are not modelled, nor are storage and "
-    "management networks, spares, labour and support; lengths are right within 30 %"
+    "management networks, spares, labour and support; lengths are estimates, 30 % more or less is "
+    "assumed"
 )
 
 Group = Literal["compute", "network"]

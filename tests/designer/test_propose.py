@@ -9,10 +9,10 @@ import json
 import pytest
 
 from ccl.errors import CclError
+from designer.studies import Found
 from designer.views.propose import callbacks, page
 from designer.views.propose.running import FIELDS, USES, Standing, field_of, read_question
 from designer.views.propose.worker import search
-from designer.views.whatif.running import Found
 from widgets.charts.proposals import RESPECTS, proposals_figure
 
 USUAL = {name: each.value for name, each in FIELDS.items()}

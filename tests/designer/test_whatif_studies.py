@@ -11,10 +11,11 @@ from ccl.collective import all_gather
 from ccl.errors import ProblemError, SolveError
 from ccl.problem import Problem
 from ccl.serialization.topoloom import problem_to_json, topology_from_json
+from designer.app import STUDIES
+from designer.studies import Found, Studies, StudyJob
 from designer.views.draw.files import drawing_of
 from designer.views.whatif import answering, budget_card, study_callbacks
 from designer.views.whatif.knobs import knobs_of
-from designer.views.whatif.running import Found, Studies, StudyJob
 from designer.views.whatif.study_callbacks import degraded
 from designer.views.whatif.worker import study
 from formulations.analyses.best_rate import optimum
@@ -44,9 +45,9 @@ def losses():
 
 def test_a_network_link_that_is_lost_ends_it_and_is_the_worst(losses):
     """There is one each way, so nothing comes out of one host; a ring's link costs a share."""
-    worst = losses.rows[0]
+    worst = budget_card.rows_of(losses)[0]
     assert (worst["kind"], losses.last("done"), losses.last("of")) == (
-        "link", True, len(losses.rows),
+        "link", True, len(budget_card.rows_of(losses)),
     )  # fmt: skip
     assert worst["algbw"] == 0
     assert "The worst case" in losses.last("words")
@@ -59,14 +60,18 @@ def test_the_cluster_of_a_row_is_made_again_from_it(losses):
     """What is opened runs at the rate that its row tells."""
     cluster = open_cluster("ndv2:hosts=2")
     for kind in ("link", "gpu"):
-        row = next(each for each in losses.rows if each["kind"] == kind and each["algbw"])
+        row = next(
+            each for each in budget_card.rows_of(losses) if each["kind"] == kind and each["algbw"]
+        )
         left = degraded(cluster, row)
         again = Problem(left, all_gather(len(left.ranks), 1e6))
         assert optimum(again).algbw == pytest.approx(row["algbw"])
 
 
 def test_what_is_lost_is_marked_and_what_is_like_it_in_pale(losses):
-    row = next(each for each in losses.rows if each["kind"] == "gpu" and each["alike"] > 1)
+    row = next(
+        each for each in budget_card.rows_of(losses) if each["kind"] == "gpu" and each["alike"] > 1
+    )
     drawn = budget_card.marks("failures", row, {})
     first, others = drawn["groups"]
     assert (first["devices"], first["badge"]) == (row["names"], "×")
@@ -79,7 +84,7 @@ def test_what_is_lost_is_marked_and_what_is_like_it_in_pale(losses):
 def test_a_straggler_costs_what_its_slowness_does():
     """The network takes twice as long for each byte, and all that crosses is on it: half."""
     told = found(asked("ndv2:hosts=2", study="stragglers", alpha=1.0, beta=2.0))
-    worst = told.rows[0]
+    worst = budget_card.rows_of(told)[0]
     assert worst["lost"] == pytest.approx(0.5)
     slow = degraded(open_cluster("ndv2:hosts=2"), worst, alpha=1.0, beta=2.0)
     assert optimum(Problem(slow, all_gather(16, 1e6))).algbw == pytest.approx(12.5)
@@ -168,8 +173,8 @@ def test_what_nobody_asks_about_is_ended():
 
 def test_a_study_in_a_process_of_its_own_tells_the_same_and_its_death_is_told(losses):
     request = asked("ndv2:hosts=2", study="failures")
-    assert list(StudyJob(request))[-2] == {"words": losses.last("words")}
-    job = StudyJob(request)
+    assert list(StudyJob(STUDIES, request))[-2] == {"words": losses.last("words")}
+    job = StudyJob(STUDIES, request)
     job._child.kill()
     with pytest.raises(SolveError, match="study's process"):
         list(job)

@@ -174,7 +174,7 @@ def preview(plan: Plan) -> list[Any]:
     words = " · ".join((gpus, text.count(plan.hosts * plan.nics, "NIC"), *rest))
     rows = [html.Div([html.Dt(what), html.Dd(value)]) for what, value in facts(plan, fabric)]
     return [
-        picture(made)
+        picture(made, layout(made))
         if drawn
         else html.P(f"Drawn up to {MOST_DRAWN:,} GPUs.", className="ds-quiet ds-wizard-picture"),
         html.P(words, className="ds-wizard-counts", role="status"),
@@ -201,9 +201,8 @@ def facts(plan: Plan, fabric: Fabric) -> list[tuple[str, str]]:
     ]
 
 
-def picture(topology: Topology) -> html.Div:
+def picture(topology: Topology, places: Mapping[str, tuple[float, float]]) -> html.Div:
     """Return the drawing in small, in the colours that the canvas has for a large one."""
-    places = layout(topology)
     at = scaled(topology, places, PICTURE, margin=16.0)
     spans = [max(each) - min(each) for each in zip(*places.values(), strict=True)]
     by = min((PICTURE[0] - 32) / max(spans[0], 1.0), (PICTURE[1] - 32) / max(spans[1], 1.0), 0.35)

@@ -12,10 +12,10 @@ from designer.server.sessions import key_of, sealed, visitor
 from designer.shell import ids, ui
 from designer.shell import request as commands
 from designer.shell.request import Json, callback
+from designer.studies import Studies
 from designer.views.propose import page
 from designer.views.propose.page import field_id, use_id
 from designer.views.propose.running import FIELDS, USES, Standing, field_of, read_question, standing
-from designer.views.whatif.running import Studies
 from widgets.charts.proposals import RESPECTS, Dot, proposals_figure
 
 LOOKED = {

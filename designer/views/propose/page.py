@@ -362,7 +362,7 @@ def _figure(each: Mapping[str, Any], name: str, front: Json) -> str:
     if bound and value > bound * (1 + 1e-4):
         words += f", {text.share(value / bound - 1)} above the bound"
     elif bound:
-        words += ", which none beats"
+        words += ", at the bound"
     return words
 
 
@@ -371,7 +371,9 @@ def _picture(each: Mapping[str, Any]) -> Any:
     gpus = sum(device["kind"] == "gpu" for device in drawing["topology"]["devices"])
     if gpus > PICTURED:
         return html.Span(className="ds-pro-picture")
-    return ui.div("ds-pro-picture", picture(topology_from_json(drawing["topology"])))
+    return ui.div(
+        "ds-pro-picture", picture(topology_from_json(drawing["topology"]), drawing["positions"])
+    )
 
 
 def beside(stands: Standing, ticked: Sequence[str]) -> Any:

@@ -1,26 +1,17 @@
 """Searches for networks: what the fields say, and what has been found so far.
 
-Each search runs in a process (`designer.views.propose.worker`), as the studies of *What if* do.
+Each search is a study (`designer.studies`), in a process of `designer.views.propose.worker`.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from ccl.errors import CclError
 from ccl.serialization.quantity import KINDS, parse_quantity
-from designer.jobs import Limits
-from designer.views.whatif.running import Found, Studies, StudyJob
-
-WORKER = "designer.views.propose.worker"
+from designer.studies import Found, Studies
 
 Json = dict[str, Any]
-
-
-def searches(limits: Limits | None = None) -> Studies:
-    """Return what runs the searches of all pages of one application."""
-    return Studies(partial(StudyJob, module=WORKER), limits)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,16 +5,13 @@ drawing, and a ``front`` with the keys of all that count now, the best first. ``
 sentence for the user, ``done`` the last line. The process can be ended at any time.
 """
 
-import json
-import signal
-import threading
 from collections.abc import Iterator, Mapping
 from time import monotonic
-from typing import IO, Any
+from typing import Any
 
 from ccl.errors import CclError
 from ccl.layout import layout
-from formulations import leave, until_abandoned
+from formulations import answer_one
 from formulations.proposals import AXES, Candidate, Front, Request, propose, read_mix
 from gallery.costs import Bill, bill_if_sold
 from widgets.view_model.scene import drawing
@@ -97,16 +94,5 @@ def _front(front: Front, keys: Mapping[int, str]) -> Json:
     }
 
 
-def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
-    """Answer the one request that `requests` holds; the body of the process."""
-    request = json.loads(requests.readline())
-    threading.Thread(target=until_abandoned, args=(requests,), daemon=True).start()
-    for event in search(request):
-        answers.write(json.dumps(event).encode() + b"\n")
-        answers.flush()
-
-
 if __name__ == "__main__":
-    # A terminal sends Ctrl-C to both; the parent ends this process.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    leave(serve)
+    answer_one(search)

@@ -16,8 +16,8 @@ from dash import dcc, html
 from ccl import text
 from ccl.topology import Topology
 from designer.shell import ids, ui
+from designer.studies import Found
 from designer.views.whatif.knobs import Knob
-from designer.views.whatif.running import Found
 from widgets import QuantityField
 
 OLD = "Out of date: the cluster or the request has changed. Run it again."
@@ -72,7 +72,7 @@ def status(found: Found | None, *, doing: str) -> Any:
     error = found.last("error")
     if error:
         return ui.banner("warning", "bad", text.sentence(error))
-    of, rows = found.last("of"), len(found.rows)
+    of, rows = found.last("of"), len(rows_of(found))
     if found.waiting:
         return [dmc.Loader(size=12), html.Span(f"waits for {text.count(found.waiting, 'turn')}")]
     if found.running:
@@ -142,6 +142,12 @@ def _factors() -> html.Div:
     )
 
 
+def rows_of(found: Found) -> list[dict[str, Any]]:
+    """Return all rows that a study has found so far, those that cost most first."""
+    rows = [each["row"] for each in found.events if "row" in each]
+    return sorted(rows, key=lambda r: (not r["ends"], -len(r["cut_off"]), -r["lost"]))
+
+
 def identity(row: Json) -> str:
     """Return what tells a row from the others."""
     return "/".join([row["kind"], *row["names"]])
@@ -159,9 +165,9 @@ def table(study: str, found: Found | None, picked: str) -> Any:
     picked
         Identity of the row that is drawn, or nothing.
     """
-    if found is None or not found.rows:
+    rows = [] if found is None else rows_of(found)
+    if found is None or not rows:
         return None
-    rows = found.rows
     more = len(rows) - MOST_ROWS
     words = found.last("words")
     return [

@@ -36,10 +36,10 @@ from designer.session import topology_of
 from designer.shell import ids, ui
 from designer.shell import request as commands
 from designer.shell.request import Json, callback
+from designer.studies import Studies
 from designer.views.solve.live import Newest
 from designer.views.whatif import answering, page, study_callbacks
 from designer.views.whatif.knobs import Knob, knobs_of
-from designer.views.whatif.running import Studies
 from widgets import QuantityField
 
 REACH = 2.0

@@ -19,12 +19,12 @@ from designer.session import topology_of
 from designer.shell import ids, ui
 from designer.shell import request as commands
 from designer.shell.request import callback
+from designer.studies import Found, Studies
 from designer.views.whatif import answering, budget_card
 from designer.views.whatif.answering import requested
 from designer.views.whatif.budget_card import STUDIES, part
 from designer.views.whatif.knobs import knobs_of
 from designer.views.whatif.page import TODAY
-from designer.views.whatif.running import Found, Studies
 from formulations.analyses.failures.nouns import Part
 from formulations.analyses.failures.study import slowed, without
 from widgets.charts.rates import front_figure
@@ -326,7 +326,7 @@ def _pick(app: Dash, studies: Studies) -> None:
 
 def _row(studies: Studies, jobs: Json, study: str, name: str) -> Json | None:
     found = _found(studies, jobs[study])
-    rows = [] if found is None else found.rows
+    rows = [] if found is None else budget_card.rows_of(found)
     return next((each for each in rows if budget_card.identity(each) == name), None)
 
 

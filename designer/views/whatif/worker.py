@@ -5,17 +5,14 @@ the user, ``done`` is the last report. The process can be ended at any time, so 
 has to ask whether it may go on.
 """
 
-import json
-import signal
-import threading
 from collections.abc import Callable, Iterator, Mapping
-from typing import IO, Any
+from typing import Any
 
 from ccl.errors import CclError
 from ccl.problem import Problem
 from ccl.serialization.topoloom import problem_from_json, topology_to_json
 from designer.views.solve.live import cut_summary
-from formulations import leave, until_abandoned
+from formulations import answer_one
 from formulations.analyses.expansion.costs import read_costs
 from formulations.analyses.expansion.offers import Front, Upgrade
 from formulations.analyses.failures.nouns import Failure, Straggler
@@ -137,16 +134,5 @@ STUDIES: Mapping[str, Callable[[list[Problem], Given], Iterator[Json]]] = {
 }
 
 
-def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
-    """Answer the one request that `requests` holds; the body of the process."""
-    request = json.loads(requests.readline())
-    threading.Thread(target=until_abandoned, args=(requests,), daemon=True).start()
-    for event in study(request):
-        answers.write(json.dumps(event).encode() + b"\n")
-        answers.flush()
-
-
 if __name__ == "__main__":
-    # A terminal sends Ctrl-C to both; the parent ends this process.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    leave(serve)
+    answer_one(study)

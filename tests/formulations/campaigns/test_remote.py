@@ -92,7 +92,7 @@ def scheduler_of(processes, tmp_path_factory):
         told = tmp_path_factory.mktemp("scheduler") / "told.json"
         arguments = ("--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(told))
         process = processes("dask_scheduler", *arguments)
-        assert soon(told.exists)
+        assert soon(lambda: told.exists() and told.read_text().endswith("}"))
         return process, json.loads(told.read_text())["address"]
 
     return begin

@@ -1,18 +1,19 @@
-"""Studies that take longer than a slider's move: losses, stragglers, budgets.
+"""Studies of a view that take longer than a slider's move: losses, budgets, searches for networks.
 
 As with solves (`designer.jobs`) each runs in a process that is ended when it is stopped
-or its page is gone, and tells what it finds as soon as it is there.
+or its page is gone, and tells what it finds as soon as it is there. What the process runs is a
+module of the view that answers one request (`formulations.answer_one`).
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from ccl.errors import SolveError
 from designer.jobs import JobRegistry, Limits, Watched
 from formulations import Child
 
-MODULE = "designer.views.whatif.worker"
 PROCESS = "the study's process"
 MOST_STORED = 12
 """Finished ones of all pages that can still be looked at."""
@@ -25,16 +26,16 @@ class StudyJob:
 
     Parameters
     ----------
-    request
-        As `designer.views.whatif.worker.study` takes it.
-    memory
-        Bytes that it may take, or None.
     module
         What its process runs.
+    request
+        As that takes it.
+    memory
+        Bytes that it may take, or None.
     """
 
     def __init__(
-        self, request: Mapping[str, Any], memory: float | None = None, *, module: str = MODULE
+        self, module: str, request: Mapping[str, Any], memory: float | None = None
     ) -> None:
         self._child = Child(module, memory)
         self._child.ask(request)
@@ -72,7 +73,7 @@ class Found:
     Parameters
     ----------
     events
-        As `designer.views.whatif.worker.study` tells them.
+        As its process reports them, the last with ``done``.
     question
         The request, as the page keeps it.
     running, cancelled
@@ -94,12 +95,6 @@ class Found:
         """Return what was reported last under a name, or None."""
         return next((each[name] for each in reversed(self.events) if name in each), None)
 
-    @property
-    def rows(self) -> list[Json]:
-        """All rows so far, those that cost most first."""
-        rows = [each["row"] for each in self.events if "row" in each]
-        return sorted(rows, key=lambda r: (not r["ends"], -len(r["cut_off"]), -r["lost"]))
-
 
 @dataclass
 class _Watch(Watched):
@@ -113,7 +108,7 @@ class _Watch(Watched):
 
 
 class Studies(JobRegistry[_Watch]):
-    """The studies of all pages of one application, by key.
+    """The studies of one view, of all pages of one application, by key.
 
     `start` makes a job of a request, with the bytes that it may take.
     """
@@ -121,10 +116,10 @@ class Studies(JobRegistry[_Watch]):
     what = "study"
     stored = MOST_STORED
 
-    def __init__(
-        self, start: Callable[..., Any] = StudyJob, limits: Limits | None = None, **how: float
-    ) -> None:
-        super().__init__(start, limits, **how)
+    @classmethod
+    def run_by(cls, module: str, limits: Limits | None = None) -> "Studies":
+        """Return those that a module answers, each in a child process."""
+        return cls(partial(StudyJob, module), limits)
 
     def start(self, request: Mapping[str, Any], *, question: Any, owner: str = "") -> str:
         """Begin a study, or let it wait for its turn, and return its key.
@@ -132,7 +127,7 @@ class Studies(JobRegistry[_Watch]):
         Parameters
         ----------
         request
-            As `designer.views.whatif.worker.study` takes it.
+            As the process takes it.
         question
             Kept beside it for the page.
         owner
