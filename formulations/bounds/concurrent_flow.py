@@ -22,8 +22,9 @@ the cheapest path,
 
 since each byte costs at least its cheapest path and the rows carry at most b T. So prices of a run
 that is not finished, or finished loosely, prove too: small programs are solved by interior points,
-large ones by a first-order method (PDLP), which needs little memory and is soon near. Prices
-rounded to whole numbers make all sums whole numbers, and the proof a fraction (`certified`).
+large ones by a first-order method (PDLP), which needs little memory and is soon near where T is
+some 1: what equal prices prove is the unit of time. Prices rounded to whole numbers make all sums
+whole numbers, and the proof a fraction (`certified`).
 """
 
 from __future__ import annotations
@@ -84,8 +85,10 @@ class ConcurrentFlow:
         self._flow = cp.Variable((len(network.bandwidth), len(self.sources)), nonneg=True)
         makespan = cp.Variable()
         carried = rows.members @ (self._flow @ np.ones(len(self.sources)))
-        # The time of `unit` bytes at 1 GB/s is the unit of time.
-        fits = carried <= makespan * rows.rates - rows.rates * rows.waits * BYTES / self.unit
+        # The time of `unit` bytes at 1 GB/s, times what equal prices prove.
+        least = float(certified(network, rows, np.ones(len(rows.rates)))) * BYTES / self.unit
+        ready = rows.rates * rows.waits * BYTES / self.unit
+        fits = carried <= makespan * (rows.rates * least) - ready
         self._fits = fits
         balanced: Any = _ends(network) @ self._flow == supply / self.unit
         self.model = cp.Problem(cp.Minimize(makespan), [balanced, fits])
