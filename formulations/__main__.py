@@ -3,16 +3,19 @@
 import json
 import threading
 import time
+from math import inf
 from typing import IO, Any
 
 import formulations.bounds  # noqa: F401  every solve begins with them
 from ccl.errors import CclError
+from ccl.options import make_options
 from ccl.plans import Schedule
 from ccl.serialization.topoloom import plan_from_json, problem_from_json
+from formulations.core.registry import formulation
 from formulations.core.run import Progress
 from formulations.jobs.child import Speaker, error_event, leave, until_abandoned
 from formulations.jobs.solve_job import Sender
-from formulations.solving.api import solve
+from formulations.solving.api import solved
 
 LEAST = 0.75
 """Share of a limit that a solver has at least, however long its process takes to begin."""
@@ -24,7 +27,8 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     if not line:
         return  # it was begun ahead, and there is nothing to be solved
     request = json.loads(line)
-    threading.Thread(target=until_abandoned, args=(requests,), daemon=True).start()
+    known: dict[str, float] = {}
+    threading.Thread(target=until_abandoned, args=(requests, known.update), daemon=True).start()
     problem = problem_from_json(request["problem"])
     speak, results = Speaker(answers), Sender(problem)
 
@@ -33,15 +37,17 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
 
     try:
         begin_with = request["begin_with"]
-        result = solve(
+        chosen = formulation(request["formulation"])
+        result = solved(
             problem,
-            request["formulation"],
-            options=request["options"],
+            chosen,
+            make_options(chosen.options, request["options"]),
             time_limit=_left(request["time_limit"], asked_at=request["asked_at"]),
             gap=request["gap"],
             solver=request["solver"],
             progress=progress,
             begin_with=None if begin_with is None else _schedule(begin_with),
+            known=lambda: known.get("known", inf),
         )
     except CclError as error:
         speak.line(error_event(error))

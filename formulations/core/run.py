@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from ccl.bound import Bound
@@ -103,6 +104,8 @@ class Run:
         are found anyway.
     over
         Says whether somebody else has found enough, so that it may stop.
+    known
+        Says of how many µs the best plan is that somebody else has; slower ones need not be made.
     covered
         Whether somebody else has a plan already, so that none within the limit is no loss.
     doubts
@@ -142,6 +145,7 @@ class Run:
     merit: Callable[[Result], float] | None = None
     whole: bool = True
     over: Callable[[], bool] = lambda: False
+    known: Callable[[], float] = lambda: inf
     covered: bool = False
     doubts: bool = False
     method: str = ""

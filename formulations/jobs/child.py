@@ -345,7 +345,7 @@ class Child:
     def ask(self, request: Mapping[str, Any]) -> None:
         """Write a request; one that nobody reads any more is lost."""
         assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):
+        with contextlib.suppress(BrokenPipeError, ValueError):  # its end, or ours
             self._process.stdin.write(json.dumps(request).encode() + b"\n")
             self._process.stdin.flush()
 
@@ -521,7 +521,10 @@ def lines_of(requests: IO[bytes], idle: float | None = None) -> Iterator[bytes]:
             yield waiting.get(timeout=idle)
 
 
-def until_abandoned(requests: IO[bytes]) -> None:
-    """End the process when nobody holds the other end of the pipe any more."""
-    requests.read()
+def until_abandoned(
+    requests: IO[bytes], hear: Callable[[dict[str, Any]], None] = lambda _line: None
+) -> None:
+    """Hear what is still said, and end the process when nobody holds the pipe's other end."""
+    for line in requests:
+        hear(json.loads(line))
     os._exit(3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from ccl.bound import Bound
@@ -17,7 +18,7 @@ from formulations.solvers import shut_out
 
 if TYPE_CHECKING:
     from ccl.plans import Schedule
-    from formulations.core.run import Progress
+    from formulations.core.run import Progress, Run
     from formulations.jobs.solve_job import SolveJob
 
 SOLVER = "HIGHS"
@@ -165,7 +166,7 @@ def measure(
     return None if found is None else found.size
 
 
-def solved(
+def solved(  # noqa: PLR0913  those of `formulations.solve`
     problem: Problem,
     chosen: Formulation,
     made: Any,
@@ -176,6 +177,7 @@ def solved(
     progress: Callable[[Progress], None] | None = None,
     solver: str = SOLVER,
     begin_with: Schedule | None = None,
+    known: Callable[[], float] = lambda: inf,
 ) -> Result:
     """Run a formulation that takes `problem` with options that are `made`.
 
@@ -186,33 +188,41 @@ def solved(
     bounds
         What proves bounds of `problem`, where something remembers them; else `initial_bounds`.
     time_limit, gap, progress, solver, begin_with
-        As for `formulations.solve`, and so are its errors.
+        As for `formulations.solve`, with its errors.
+    known
+        Says of how many µs the best plan is that somebody else has.
     """
     from formulations.bounds import initial_bounds  # noqa: PLC0415  menus need no bounds
     from formulations.core.run import Run  # noqa: PLC0415  it replays, which takes numpy
-    from formulations.solving.windows import answer  # noqa: PLC0415  as above
 
-    begin = clock()
-    proofs = partial(initial_bounds, problem) if bounds is None else bounds
+    begin, whole = clock(), chosen.keeps_chunks(problem)
     _check(solver)
     run = Run(
         problem=problem,
         formulation=chosen.name,
         options=plain({row.name: getattr(made, row.name) for row in option_fields(chosen.options)}),
         solver=solver,
-        bounds=proofs(quick=chosen.quick, whole_chunks=chosen.keeps_chunks(problem)),
+        bounds=(bounds or partial(initial_bounds, problem))(quick=chosen.quick, whole_chunks=whole),
         time_limit=time_limit,
         gap=gap,
         progress=progress,
         start=begin_with,
-        whole=chosen.keeps_chunks(problem),
+        known=known,
+        whole=whole,
         begin=begin,
     )
+    return _answered(run, chosen, made)
+
+
+def _answered(run: Run, chosen: Formulation, made: Any) -> Result:
+    """Let a formulation answer, and drop a plan of its own that breaks a rule."""
+    from formulations.solving.windows import answer  # noqa: PLC0415  it replays, which takes numpy
+
     try:
         with listening(run.report):
             return answer(chosen, run, made)
     except ScheduleError as error:
-        if begin_with is not None:  # a plan that was looked at before it was offered
+        if run.start is not None:  # a plan that was looked at before it was offered
             raise
         run.drop(error)
         return run.finish(Stop.CONSTRUCTED)

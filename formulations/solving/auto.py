@@ -543,10 +543,14 @@ class Search:
         run.prove(timed_bounds(run.problem, known=run.bounds, seconds=seconds))
 
     def _listen(self) -> None:
-        """Take what has been found aside so far."""
-        for found in () if self._aside is None else self._aside.news():
+        """Take what has been found aside so far, and say there what is known here."""
+        if self._aside is None:
+            return
+        for found in self._aside.news():
             self.run.prove(each for each in found.bounds if not each.whole_chunks)
             self.run.take(found, by=found.found_by or found.formulation)
+        if self.run.best is not None:
+            self._aside.report(self.run.best.makespan)
 
     def _wait(self) -> None:
         """Wait for what goes on aside, until it ends, is enough or the limit comes."""

@@ -64,8 +64,11 @@ WORTH = 2e-3
 BEHIND = 1.05
 """How far behind the best a family of plans waits for the others."""
 
-FAVOUR = 2
-"""How many more turns the best kind has."""
+FAR = 1.2
+"""How far behind the best a kind of plans waits for the others."""
+
+FAVOUR = 3
+"""How many times as many pieces are tried of the best kind."""
 
 LATENT = 0.05
 """Share of the time that data takes from which on latency counts."""
@@ -124,9 +127,14 @@ class Limits:
 
     def beaten(self, time: float, share: float = 1e-9) -> bool:
         """Return whether what takes so many µs is not better than the best, by a share of it."""
-        known = [] if self.run.best is None else [self.run.best.makespan]
-        known += [] if self.waiting is None else [self.waiting.time]
-        return bool(known) and time >= min(known) * (1 - share)
+        known = self._known if self.waiting is None else min(self._known, self.waiting.time)
+        return time >= known * (1 - share)
+
+    @property
+    def _known(self) -> float:
+        """µs of the best plan that is verified, here or elsewhere; infinite before the first."""
+        best = self.run.best
+        return self.run.known() if best is None else min(self.run.known(), best.makespan)
 
     def offer(self, jobs: Jobs, cut: Cut, plan: Pass, *, routes: Routes | None = None) -> float:
         """Offer a plan to the run, unless there is a better one; return its µs."""
@@ -141,6 +149,8 @@ class Limits:
     def verify(self, *, now: bool) -> None:
         """Let the run verify the plan that waits, if it is time."""
         waiting, run, begin = self.waiting, self.run, clock()
+        if waiting is not None and waiting.time >= self._known:
+            waiting = self.waiting = None
         if waiting is None or (not now and begin - self.since < PATIENCE * self._expected):
             return
         run.met(waiting.cut.model.size)
@@ -172,7 +182,7 @@ class Limits:
 
     def too_many(self, jobs: Jobs) -> bool:
         """Return whether there is a plan, and none of these jobs could be verified in time."""
-        known = self.run.best is not None or self.waiting is not None
+        known = self._known < inf or self.waiting is not None
         return known and self.deadline - clock() < self._takes(jobs, bare=self.unnamed)
 
     @property
@@ -258,29 +268,37 @@ class Kind:
 def by_turns(kinds: Sequence[Kind], first: int, limits: Limits) -> None:
     """Let kinds of plans take turns, the best more often, families that are far behind last.
 
-    Where only few pieces could be tried first, the best goes on to more before others follow. One
-    plan is made whether or not there is time left.
+    Every family has a first turn. Where only few pieces could be tried first, the best kind of each
+    goes on to more before others follow. One plan is made whether or not there is time left.
     """
     while any(each.left for each in kinds):
         limits.verify(now=False)
         least = min(each.best for each in kinds)
         if least < inf and limits.reached():
             break
-        tried = {each.family for each in kinds if each.found}
-        near = {each.family for each in kinds if each.best <= BEHIND * least}
         able = [each for each in kinds if each.left]
-        chosen = [each for each in able if each.family in near or each.family not in tried]
         order = [
             (
-                each.family in tried and not (each.rises and each.best == least),
-                bool(each.found),
-                len(each.found) - FAVOUR * (each.best == least),
+                _level(each, kinds, least),
+                (sum(each.found) or first) / (FAVOUR if each.best == least else 1),
                 place,
             )
-            for place, each in enumerate(chosen or able)
+            for place, each in enumerate(able)
         ]
-        (chosen or able)[min(order)[-1]].step(first)
+        able[min(order)[-1]].step(first)
     limits.verify(now=True)
+
+
+def _level(kind: Kind, kinds: Sequence[Kind], least: float) -> int:
+    """Return 0 for a family's first turn, 1 where few pieces rise, 2 for what is near, or 3."""
+    family = [each for each in kinds if each.family == kind.family]
+    if not any(each.found for each in family):
+        return 0
+    best = min(each.best for each in family)
+    if kind.rises and kind.best == best <= FAR * least:
+        return 1
+    near = best <= BEHIND * least and (not kind.found or kind.best <= FAR * least)
+    return 2 if near else 3
 
 
 def most_crossings(order: int) -> int:

@@ -1,5 +1,6 @@
 """Pieces along trees: patterns, weights, whole numbers of pieces, and the plans."""
 
+from math import inf
 from types import SimpleNamespace
 
 import numpy as np
@@ -182,8 +183,8 @@ def test_numbers_of_pieces_are_climbed_with_the_cheap_ones_before_the_far_ones()
     assert tried == [24, 48, 96, 8, 192]
 
 
-def test_what_had_to_begin_with_few_pieces_goes_on_to_more_before_other_styles():
-    """Each family once, then the better one up to where more pieces are worse."""
+def turns(kinds: list[tuple[int, str, dict[int, float]]], many: int) -> list[tuple[str, int]]:
+    """Return the styles and numbers of pieces of the first attempts, four pieces first."""
     tried: list[tuple[str, int]] = []
 
     def kind(family: int, style: str, makespans: dict[int, float]) -> Kind:
@@ -193,26 +194,57 @@ def test_what_had_to_begin_with_few_pieces_goes_on_to_more_before_other_styles()
 
         return Kind(family, attempt, [*makespans])
 
-    kinds = [
-        kind(0, "a", {4: 11.0, 8: 12.0, 16: 12.0}),
-        kind(1, "b", {4: 10.0, 8: 9.0, 16: 9.5}),
-        kind(1, "c", {4: 10.5, 8: 11.0, 16: 11.0}),
-    ]
-    limits = SimpleNamespace(verify=lambda now: None, reached=lambda: len(tried) >= 5)
-    by_turns(kinds, 4, limits)
+    limits = SimpleNamespace(verify=lambda now: None, reached=lambda: len(tried) >= many)
+    by_turns([kind(*each) for each in kinds], 4, limits)
+    return tried
 
-    assert tried == [("a", 4), ("b", 4), ("b", 8), ("b", 16), ("c", 4)]
+
+def test_what_had_to_begin_with_few_pieces_goes_on_to_more_before_other_styles():
+    """Each family once, then the better one up to where more pieces are worse."""
+    kinds = [
+        (0, "a", {4: 11.0, 8: 12.0, 16: 12.0}),
+        (1, "b", {4: 10.0, 8: 9.0, 16: 9.5}),
+        (1, "c", {4: 10.5, 8: 11.0, 16: 11.0}),
+    ]
+
+    assert turns(kinds, 5) == [("a", 4), ("b", 4), ("b", 8), ("b", 16), ("c", 4)]
+
+
+def test_a_family_a_little_behind_with_few_pieces_is_tried_with_more():
+    """The better one gains little by more pieces, and it much."""
+    kinds = [
+        (0, "a", {4: 10.0, 8: 9.9, 16: 9.95}),
+        (1, "b", {4: 11.0, 8: 8.5, 16: 9.0}),
+        (1, "c", {4: 13.0, 8: 13.0, 16: 13.0}),
+    ]
+
+    assert turns(kinds, 6) == [("a", 4), ("b", 4), ("a", 8), ("a", 16), ("b", 8), ("b", 16)]
+
+
+def test_what_is_slower_than_a_plan_elsewhere_is_neither_kept_nor_verified():
+    waiting = SimpleNamespace(time=9.0, jobs=None)
+    run = SimpleNamespace(best=None, enough=False, known=lambda: inf)
+    limits = Limits(clock() + 5.0, run)
+    assert not limits.beaten(9.0)
+
+    run.known = lambda: 8.0
+    limits.waiting = waiting
+    limits.verify(now=True)
+
+    assert limits.waiting is None
+    assert limits.beaten(8.0)
+    assert not limits.beaten(7.9)
 
 
 def test_what_could_not_be_verified_in_time_is_not_put_into_order():
     """Verifying ten thousand sends takes ten seconds here; without a plan yet it is done."""
-    run = SimpleNamespace(best=None, enough=False)
+    run = SimpleNamespace(best=None, enough=False, known=lambda: inf)
     limits = Limits(clock() + 5.0, run)
     limits.rates[False] = 1e-3
     few, many = SimpleNamespace(work=1_000, terms=None), SimpleNamespace(work=10_000, terms=None)
 
     assert not limits.too_many(many)
-    run.best = object()
+    run.best = SimpleNamespace(makespan=1.0)
     assert limits.too_many(many)
     assert not limits.too_many(few)
     assert limits.too_many(SimpleNamespace(work=1_000, terms=()))  # names take longer
