@@ -89,6 +89,9 @@ ROUNDS = 2
 NAMED = 5.0
 """How often longer verifying takes where sends name ranks, as long as none was timed."""
 
+USUAL = 1e-5
+"""Seconds that verifying takes for each send and wait, as long as none was timed."""
+
 PATIENCE = 1.0
 """How often longer than verifying a plan takes it waits for a better one."""
 
@@ -98,8 +101,8 @@ class Limits:
     """When to stop, and the best plan that is not verified yet.
 
     Verifying and replaying a plan of many sends takes longer than finding the next one. So only
-    the first is verified at once, and what meets the bound; of the others the best, when that took
-    a share of the time since, and at the end.
+    the first is verified at once, if nobody else has a plan, and what meets the bound; of the
+    others the best, when that took a share of the time since, and at the end.
 
     Parameters
     ----------
@@ -112,7 +115,8 @@ class Limits:
     deadline: float
     run: Run
     waiting: Waiting | None = field(default=None, init=False)
-    since: float = field(default=-inf, init=False)
+    since: float | None = field(default=None, init=False)
+    begun: float = field(default_factory=clock, init=False)
     rates: dict[bool, float] = field(default_factory=dict, init=False)
     unnamed: bool = field(default=True, init=False)
 
@@ -151,7 +155,7 @@ class Limits:
         waiting, run, begin = self.waiting, self.run, clock()
         if waiting is not None and waiting.time >= self._known:
             waiting = self.waiting = None
-        if waiting is None or (not now and begin - self.since < PATIENCE * self._expected):
+        if waiting is None or not (now or self._patient(begin)):
             return
         run.met(waiting.cut.model.size)
         self.waiting = None
@@ -164,6 +168,13 @@ class Limits:
         self.rates[named] = (self.since - begin) / waiting.jobs.work
         if now and (run.best is None or not run.over()):
             self.verify(now=True)
+
+    def _patient(self, now: float) -> bool:
+        """Return whether what waits has waited long enough for a better one."""
+        if self.since is None and self._known == inf:
+            return True
+        since = self.begun if self.since is None else self.since
+        return now - since >= PATIENCE * self._expected
 
     def _without_terms(self, waiting: Waiting) -> None:
         """Offer a plan that names terms without them; it waits if it is quicker with them.
@@ -193,7 +204,7 @@ class Limits:
 
     def _takes(self, jobs: Jobs, *, bare: bool) -> float:
         """Return the seconds that verifying takes, first without names where it has any."""
-        once = self.rates.get(False, 0.0)
+        once = self.rates.get(False, USUAL)
         if jobs.terms is None:
             return once * jobs.work
         return (self.rates.get(True, NAMED * once) + once * bare) * jobs.work
