@@ -11,7 +11,8 @@
    within 0.3 % of the bound (`WORTH`) ends the search there.
 4. List scheduling again with shards cut into 2, 4, 8, ... chunks, as long as that gains.
 5. The constructions that fit: direct sends, rings, trees, doubling and the like; before 3 where
-   latency counts. On the largest problems only `chains`, of an all-reduce there, before 2.
+   latency counts. On the largest problems only `chains`, of an all-reduce there, before 2, and a
+   ring where the rest is far from the bound.
 6. Randomised link-chunk matching, for a few seconds.
 7. List scheduling once more where its share of the time was over before its passes.
 8. The linear program of amounts, constraint programming and the integer program on a grid of
@@ -119,6 +120,9 @@ LATENT = 0.3
 
 CHAINS = "chains"
 """What is tried only there: elsewhere others have the best rate, and it would take their time."""
+
+RING, LONG = "ring", 3.0
+"""What is tried on the largest problems if latencies all around are less than so many bounds."""
 
 SENDS = 60_000
 """Pairs of a chunk and a rank up to which shards are cut further."""
@@ -244,10 +248,15 @@ class Search:
         self._wait()
 
     def _largest(self) -> None:
-        """Try stages where latency counts, and list scheduling, beside trees."""
+        """Try stages where latency counts, list scheduling, and a ring if far off, beside trees."""
         if self._sums and self._latent:
             self._try(CHAINS, seconds=self._share(2))
         self._try(LISTS)
+        best, least = self.run.best, self.run.proof.makespan
+        if best is None or best.makespan > BEHIND * least:
+            alpha = min(each.alpha for each in self.run.problem.topology.links)
+            if alpha * len(self.run.problem.topology.ranks) < LONG * least:
+                self._try(RING)
         self._wait()
 
     def end(self) -> None:

@@ -93,7 +93,7 @@ class _Lanes:
         self.left: list[int] = []
         self.spent = 0
         self.symmetries = symmetry_of(topology).ranks[1:]
-        transfers = transfers_of(topology)
+        transfers = transfers_of(topology, fewer=True)
         rank = {topology.index[name]: rank for name, rank in topology.rank.items()}
         self.routes: dict[tuple[int, int], list[routing.Hop]] = {}
         hops = np.split(transfers.link, transfers.first[1:-1])

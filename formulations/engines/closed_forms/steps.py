@@ -379,9 +379,9 @@ class Form:
         self.pattern = pattern
         chunks = self.problem.collective.chunks
         self.nbytes = np.array([chunk.size for chunk in chunks], dtype=float)
-        self.transfers = transfers_of(self.problem.topology)
+        self.transfers = transfers_of(self.problem.topology, fewer=True)
         self.back = (
-            reverse_transfers(transfers_of(self.problem.topology.reversed()))
+            reverse_transfers(transfers_of(self.problem.topology.reversed(), fewer=True))
             if problem.collective.reduces
             else self.transfers
         )

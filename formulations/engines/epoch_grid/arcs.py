@@ -298,6 +298,60 @@ def relay_paths(topology: Topology) -> Iterator[tuple[str, ...]]:
             yield from onwards((each.name,))
 
 
+def shortest_relay_paths(topology: Topology, most: int) -> Iterator[tuple[str, ...]]:
+    """Yield the shortest of them, at most so many from one device to another.
+
+    Of parallel ones each pair takes others, so that links share what is sent. On reversed links
+    they are the same, reversed.
+    """
+    index = topology.index
+    out = {name: [each.dst for each in topology.links_out[name]] for name in index}
+    into = {name: [each.src for each in topology.links_in[name]] for name in index}
+    stores = {each.name for each in topology.devices if each.stores}
+    for root in sorted(stores, key=index.__getitem__):
+        for onwards in (out, into):
+            before, many = _shortest(onwards, root, stores)
+            for end in stores & before.keys():
+                if index[root] < index[end]:
+                    first, taken = index[root] + index[end], min(most, many[end])
+                    for turn in range(taken):
+                        number = (first + turn * (many[end] // taken)) % many[end]
+                        route = _walked(before, many, end, number)
+                        yield route if onwards is into else route[::-1]
+
+
+def _shortest(
+    onwards: dict[str, list[str]], root: str, stores: set[str]
+) -> tuple[dict[str, list[str]], dict[str, int]]:
+    """Return what is before each device on shortest paths, and how many lead to it."""
+    before: dict[str, list[str]] = {}
+    many, last = {root: 1}, [root]
+    for _ in range(LONGEST_PATH):
+        found: dict[str, list[str]] = {}
+        for name in last:
+            for other in onwards[name]:
+                if other not in many:
+                    found.setdefault(other, []).append(name)
+        before |= found
+        many |= {name: sum(many[each] for each in found[name]) for name in found}
+        last = sorted(found.keys() - stores)
+    return before, many
+
+
+def _walked(
+    before: dict[str, list[str]], many: dict[str, int], end: str, number: int
+) -> tuple[str, ...]:
+    """Return the shortest path of a number, from its end to the root."""
+    route = [end]
+    while route[-1] in before:
+        for name in before[route[-1]]:
+            if number < many[name]:
+                break
+            number -= many[name]
+        route.append(name)
+    return tuple(route)
+
+
 LONGEST = 20_000
 """Most epochs until the last window has ended that are looked at, and most of one send."""
 

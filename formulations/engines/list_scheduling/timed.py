@@ -32,10 +32,10 @@ among these transfers and from nothing else.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import numpy as np
 
@@ -44,10 +44,13 @@ from ccl.plans import Schedule, Send
 from ccl.problem import Problem
 from ccl.topology import Topology, binding_limits
 from formulations.core.refusals import betas, numbers
-from formulations.engines.epoch_grid.arcs import no_path, relay_paths
+from formulations.engines.epoch_grid.arcs import no_path, relay_paths, shortest_relay_paths
 
 MOST_TRANSFERS = 3_000_000
 """Most transfers that are listed; more take more memory and time than there is."""
+
+FEW_TRANSFERS = 400_000
+"""About as many are listed where all would be too many: the shortest, several of each pair."""
 
 
 @dataclass(frozen=True)
@@ -129,10 +132,11 @@ class Transfers:
         )
 
 
-def transfers_of(topology: Topology) -> Transfers:
+def transfers_of(topology: Topology, *, fewer: bool = False) -> Transfers:
     """List the transfers of a topology, sorted by the devices that they leave.
 
-    A path that crosses a shared limit so often that one chunk on it is too much is left out.
+    A path that crosses a shared limit so often that one chunk on it is too much is left out. With
+    `fewer` the shortest paths are listed where all are too many.
 
     Raises
     ------
@@ -141,7 +145,7 @@ def transfers_of(topology: Topology) -> Transfers:
     Infeasible
         If no path joins two devices.
     """
-    return transfers_along(topology, _routes(topology))
+    return transfers_along(topology, _routes(topology, fewer=fewer))
 
 
 def transfers_along(topology: Topology, routes: Sequence[tuple[str, ...]]) -> Transfers:
@@ -187,19 +191,27 @@ def _along(steps: np.ndarray, first: np.ndarray) -> np.ndarray:
     return found
 
 
-def _routes(topology: Topology) -> list[tuple[str, ...]]:
+def _routes(topology: Topology, *, fewer: bool) -> list[tuple[str, ...]]:
     """List the paths of the transfers, not too many and not none."""
-    routes: list[tuple[str, ...]] = []
-    for route in filter(passable(topology), relay_paths(topology)):
-        routes.append(route)
-        if len(routes) > MOST_TRANSFERS:
-            raise SolveError(
-                f"{topology} has more than {MOST_TRANSFERS:,} paths from GPU to GPU over its "
-                "switches; draw fewer levels of switches or join parallel ones"
-            )
+    routes = _no_more(topology, relay_paths(topology))
+    if routes is None and fewer:
+        pairs = sum(each.stores for each in topology.devices) ** 2
+        few = shortest_relay_paths(topology, max(1, FEW_TRANSFERS // pairs))
+        routes = _no_more(topology, few)
+    if routes is None:
+        raise SolveError(
+            f"{topology} has more than {MOST_TRANSFERS:,} paths from GPU to GPU over its "
+            "switches; draw fewer levels of switches or join parallel ones"
+        )
     if not routes:
         raise Infeasible(no_path(topology.ranks[-1]))
     return routes
+
+
+def _no_more(topology: Topology, paths: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]] | None:
+    """Return the paths that shared limits let through, None if there are too many."""
+    routes = list(islice(filter(passable(topology), paths), MOST_TRANSFERS + 1))
+    return routes if len(routes) <= MOST_TRANSFERS else None
 
 
 def passable(topology: Topology) -> Callable[[tuple[str, ...]], bool]:
