@@ -180,8 +180,16 @@ def _mix() -> html.Div:
     return ui.div("ds-pro-mix", *rows)
 
 
-def prices(parts: Mapping[str, Json]) -> list[Any]:
-    """Return a field for the price of each part; what is typed moves the front."""
+def prices(parts: Mapping[str, Json], own: Mapping[str, float]) -> list[Any]:
+    """Return a field for the price of each part; what is typed moves the front.
+
+    Parameters
+    ----------
+    parts
+        By name.
+    own
+        Prices that the user has typed.
+    """
     rows = [
         QuantityField(
             id={"propose-price": name},
@@ -189,7 +197,7 @@ def prices(parts: Mapping[str, Json]) -> list[Any]:
             what=f"the price of {part['title']}",
             label=f"{part['title']}, $ {'per m' if part['unit'] == 'm' else 'each'}",
             title="low {:,.0f}, high {:,.0f}".format(part["dollars"][0], part["dollars"][2]),
-            value=part["dollars"][1],
+            value=own.get(name, part["dollars"][1]),
             least=0,
             debounce=300,
             size="xs",
@@ -212,9 +220,11 @@ def _plot() -> html.Div:
             ui.div("ds-pro-status", status(None), id=ids.PROPOSE_STATUS),
             ui.div(
                 "ds-row",
-                ui.select(ids.PROPOSE_UP, choices, value="mix", aria_label="Up"),
+                ui.select(ids.PROPOSE_UP, choices, value="mix", aria_label="Up", **PERSISTED),
                 html.Span("over", className="ds-pro-by"),
-                ui.select(ids.PROPOSE_ACROSS, choices, value="dollars", aria_label="Across"),
+                ui.select(
+                    ids.PROPOSE_ACROSS, choices, value="dollars", aria_label="Across", **PERSISTED
+                ),
                 _exports(),
             ),
         ),

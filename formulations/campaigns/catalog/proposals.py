@@ -121,6 +121,13 @@ def title_of(request: Mapping[str, Any]) -> str:
     return said
 
 
+def _view(words: str) -> View:
+    try:
+        return msgspec.json.decode(words, type=View)
+    except msgspec.DecodeError:  # how it was looked at is not worth a refusal
+        return View()
+
+
 class Proposals:
     """The searches for networks that a catalog keeps; errors are `CatalogError`.
 
@@ -171,6 +178,13 @@ class Proposals:
         with self.catalog.writing() as connection:
             return connection.execute(update(PROPOSALS).where(mine).values(view=words)).rowcount > 0
 
+    def view(self, request: Mapping[str, Any]) -> View:
+        """Return how the study of a request was looked at last, the usual where there is none."""
+        wanted = select(PROPOSALS.c.view).where(PROPOSALS.c.digest == digest_of(request))
+        with self.catalog.reading() as connection:
+            found = connection.execute(wanted).scalar()
+        return _view("{}" if found is None else found)
+
     def entries(self) -> tuple[ProposalEntry, ...]:
         """List them, the last first."""
         plain = [each.name for each in fields(ProposalEntry) if each.name in PROPOSALS.c]
@@ -196,7 +210,7 @@ class Proposals:
             return None
         try:
             read = msgspec.json.decode(unsqueezed(row.content), type=_Content)
-            view = msgspec.json.decode(row.view, type=View)
+            view = _view(row.view)
             networks = {key: read.networks[key] for key in read.front["order"]}
         except (CatalogError, zlib.error, msgspec.DecodeError, KeyError, TypeError) as error:
             raise CatalogError(
