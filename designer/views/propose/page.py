@@ -297,7 +297,8 @@ def status(stands: Standing | None) -> Any:
             "ds-cmp-line", dmc.Loader(size=12), html.Span(words, role="status"), html.Small(doing)
         )
     ended = "Stopped" if found.cancelled else "Finished"
-    words = f"{ended}: {many} in {text.seconds(found.seconds)}"
+    seconds = stands.front.get("seconds", found.seconds)
+    words = f"{ended}: {many} in {text.seconds(seconds)}"
     left = stands.front.get("left_out", 0)
     more = f"{left} more could not be scored exactly in time" if left else ""
     return ui.div(
