@@ -213,6 +213,8 @@ def write_drawings(kept: Sequence[Topology], out: Path) -> None:
 
 
 def _print(front: Front, kept: Sequence[Candidate], first: Axis, second: Axis) -> None:
+    from gallery.costs.bill import NOT_MODELLED  # noqa: PLC0415  other commands do without
+
     request, kinds = front.request, front.request.kinds
     best = front.pareto(first, second)
     heads = ("", "network", "mix", *(f"{kind} GB/s" for kind in kinds))
@@ -239,6 +241,7 @@ def _print(front: Front, kept: Sequence[Candidate], first: Axis, second: Axis) -
     typer.echo()
     facts = [
         ("$", "of switches and cables, typical; cards are counted with the GPUs"),
+        ("not modelled", NOT_MODELLED),
         ("mix", str(request.mix)),
         ("at least", f"{text.duration(front.bound('mix'))} on any network with these ports"),
         ("*", f"no other is better in both {first} and {second}"),
@@ -246,6 +249,8 @@ def _print(front: Front, kept: Sequence[Candidate], first: Axis, second: Axis) -
     ]
     if front.left_out:
         facts.append(("left out", f"{front.left_out} whose rates would take too long"))
+    if front.not_tried:
+        facts.append(("not tried", front.not_tried))
     cli.print_facts(f"{request.gpus:,} GPUs, {text.count(request.ports, 'port')} each", facts)
 
 
@@ -258,6 +263,7 @@ def _answer(front: Front, kept: Sequence[Candidate], first: Axis, second: Axis) 
         "axes": [first, second],
         "seconds": front.seconds,
         "left_out": front.left_out,
+        "not_tried": front.not_tried,
         "networks": [
             {
                 "name": each.name,

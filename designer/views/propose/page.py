@@ -12,6 +12,7 @@ from designer.shell import ids, ui
 from designer.views.draw.wizard import picture
 from designer.views.propose.running import ALONE, FIELDS, USES, Json, Standing
 from designer.views.solve.forms import PERSISTED
+from gallery.costs.bill import NOT_MODELLED
 from widgets import QuantityField
 from widgets.charts.proposals import RESPECTS
 
@@ -206,7 +207,8 @@ def prices(parts: Mapping[str, Json], own: Mapping[str, float]) -> list[Any]:
     ]
     note = (
         "Typical prices since August 2024, many assumed; put yours in. Of switches and cables: "
-        "GPUs, hosts and their network cards cost the same for all."
+        "GPUs, hosts and their network cards cost the same for all. "
+        f"{text.sentence(NOT_MODELLED)}"
     )
     return [html.P(note, className="ds-quiet"), *rows] if rows else [_NO_PRICES]
 
@@ -299,11 +301,11 @@ def status(stands: Standing | None) -> Any:
     ended = "Stopped" if found.cancelled else "Finished"
     seconds = stands.front.get("seconds", found.seconds)
     words = f"{ended}: {many} in {text.seconds(seconds)}"
-    left = stands.front.get("left_out", 0)
+    left, missing = stands.front.get("left_out", 0), stands.front.get("not_tried", "")
     more = f"{left} more could not be scored exactly in time" if left else ""
-    return ui.div(
-        "ds-cmp-line", ui.icon("check"), html.Span(words, role="status"), html.Small(more)
-    )
+    line = (ui.icon("check"), html.Span(words, role="status"), html.Small(more, title=more))
+    note = ui.div("ds-note", text.sentence(f"not tried: {missing}")) if missing else None
+    return html.Div([ui.div("ds-cmp-line", *line), note])
 
 
 def cards(

@@ -99,6 +99,7 @@ def _front(front: Front, keys: Mapping[int, str]) -> Json:
         "stage": front.stage,
         "seconds": front.seconds,
         "left_out": front.left_out,
+        "not_tried": front.not_tried,
     }
 
 

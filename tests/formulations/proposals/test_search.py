@@ -47,6 +47,15 @@ def test_the_best_is_better_than_the_torus_and_says_so(fronts):
     assert "No network of 3 ports for each GPU moves all-to-all faster" in last.why(best)
 
 
+def test_networks_that_are_too_large_to_be_rewired_are_named_and_others_stand_instead():
+    """500,000 amounts are 353 GPUs of 4 ports; up to there nothing is missing."""
+    front = next(propose(Request(gpus=512, ports=4, seconds=1, cores=1)))
+
+    assert len(front.candidates) == 1
+    assert "512 GPUs with 4 ports are too many for exact rates, 353 GPUs" in front.not_tried
+    assert next(propose(SMALL)).not_tried == ""
+
+
 def test_one_mix_of_latency_alone_ranks_by_it():
     request = replace(SMALL, mix=Mix((Use("latency", 8e3),)))
     *_, last = propose(request)
