@@ -209,7 +209,10 @@ def write_drawings(kept: Sequence[Topology], out: Path) -> None:
         plain = re.sub(r"[^a-z0-9]+", "-", each.name.lower()).strip("-")
         files.append(out / f"{place}-{plain}.json")
         write_document(files[-1], document(each))
-    cli.remark(f"{text.count(len(files), 'drawing')} in {out}, the best is {files[0].name}")
+    cli.remark(
+        f"{text.count(len(files), 'drawing')} in {out}, the best is {files[0].name}; look at it with "
+        f"topoloom design {files[0]}"
+    )
 
 
 def _print(front: Front, kept: Sequence[Candidate], first: Axis, second: Axis) -> None:

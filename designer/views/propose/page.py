@@ -345,20 +345,22 @@ def _card(stands: Standing, key: str, place: int, *, marks: tuple[bool, bool, bo
     ]
     return ui.div(
         "ds-pro-card",
+        ui.div("ds-pro-title", _picture(each), html.Div(head)),
+        html.P(stands.front.get("why", {}).get(key, ""), className="ds-pro-why"),
+        html.Dl(rows, className="ds-pro-figures"),
         ui.div(
-            "ds-pro-title",
-            _picture(each),
-            html.Div(head),
+            "ds-row ds-pro-next",
+            ui.button(
+                "Open on the canvas", {"propose-open": key}, size="compact-sm", variant="light"
+            ),
             dmc.Checkbox(
                 id={"propose-pick": key},
+                label="Side by side",
                 checked=ticked,
                 size="xs",
                 **ui.attributes(aria_label=f"Side by side: {each['name']}"),
             ),
         ),
-        html.P(stands.front.get("why", {}).get(key, ""), className="ds-pro-why"),
-        html.Dl(rows, className="ds-pro-figures"),
-        ui.button("Open on the canvas", {"propose-open": key}, size="compact-sm", variant="light"),
         data_chosen=chosen,
         id={"propose-card": key},
     )
