@@ -210,7 +210,7 @@ def write_drawings(kept: Sequence[Topology], out: Path) -> None:
         files.append(out / f"{place}-{plain}.json")
         write_document(files[-1], document(each))
     cli.remark(
-        f"{text.count(len(files), 'drawing')} in {out}, the best is {files[0].name}; look at it with "
+        f"{text.count(len(files), 'drawing')} in {out}, the best is {files[0].name}; look at it: "
         f"topoloom design {files[0]}"
     )
 

@@ -68,11 +68,13 @@ def test_a_request_goes_back_into_the_fields():
         ({"ports": 1}, "radix", "need switches"),
         ({"bandwidth": "fast"}, "bandwidth", "bandwidth"),
         ({"seconds": 0}, "seconds", "time to search"),
+        ({"gpus": 12, "radix": 8, "host": "dgx-h100"}, "host", "no whole hosts dgx-h100 of 8"),
     ],
 )
 def test_what_is_refused_is_said_beside_its_field(given, field, words):
+    values = {**USUAL, **given}
     with pytest.raises(CclError, match=words) as refused:
-        question(**given)
+        read_question(values, host=values.pop("host", "none"), one_way=False, mix=MIX)
     assert field_of(refused.value) == field
 
 

@@ -33,6 +33,9 @@ LOOKED = {
 }
 """What plot and cards follow."""
 
+USUAL = {kind: (size, times) for kind, (_, size, times) in USES.items()}
+"""The mix that the fields begin with; what a mix says wrongly is said when a search begins."""
+
 JOB = {"job": State(ids.PROPOSE_JOB, "data")}
 
 GONE = "this search is not there any more; propose again"
@@ -41,6 +44,7 @@ GONE = "this search is not there any more; propose again"
 def register(app: Dash, studies: Studies, catalog: Catalog | None = None) -> None:
     """Wire the view; searches are found again in the catalog where there is one."""
     _run(app, studies, catalog)
+    _check(app)
     _watch(app, studies, catalog)
     _show_plot(app, studies)
     _show_cards(app, studies)
@@ -77,21 +81,48 @@ def _run(app: Dash, studies: Studies, catalog: Catalog | None) -> None:
     def on_run(
         *, values: Json, sizes: Json, times: Json, host: str, one_way: bool, **_: Any
     ) -> Json:
-        clear: Json = {"host": None, "wrong": None, **dict.fromkeys(FIELDS)}
+        mix = {kind: (sizes[kind], times[kind]) for kind in USES}
         try:
-            mix = {kind: (sizes[kind], times[kind]) for kind in USES}
             asked = read_question(values, host=host, one_way=bool(one_way), mix=mix)
             key = studies.start(asked, question=asked, owner=visitor())
         except CclError as error:
-            sentence = str(error).removeprefix("propose: ")
-            field = field_of(error)
-            if field in FIELDS:
-                return {**clear, field: sentence}
-            shown = text.sentence(sentence)
-            return {**clear, ("host" if field == "host" else "wrong"): shown}
-        return {**clear, "job": held(key, asked, catalog), "seen": None, "chosen": ""}
+            return _beside(error)
+        return {**_beside(), "job": held(key, asked, catalog), "seen": None, "chosen": ""}
 
     commands.stops(app, lambda job: studies.cancel(key_of(job)), ids.PROPOSE_JOB, ids.PROPOSE_STOP)
+
+
+def _check(app: Dash) -> None:
+    @callback(
+        app,
+        output={
+            "host": Output(ids.PROPOSE_HOST_WRONG, "children", allow_duplicate=True),
+            **{n: Output(field_id(n), "trouble", allow_duplicate=True) for n in FIELDS},
+        },
+        inputs={
+            "values": {name: Input(field_id(name), "value") for name in FIELDS},
+            "host": Input(ids.PROPOSE_HOST, "value"),
+        },
+    )
+    def on_change(*, values: Json, host: str) -> Json:
+        try:
+            read_question(values, host=host, one_way=False, mix=USUAL)
+        except CclError as error:
+            found = _beside(error)
+        else:
+            found = _beside()
+        return {name: said for name, said in found.items() if name != "wrong"}
+
+
+def _beside(error: CclError | None = None) -> Json:
+    """Return what stands beside each field: a sentence at the one that an error is about."""
+    clear: Json = {"host": None, "wrong": None, **dict.fromkeys(FIELDS)}
+    if error is None:
+        return clear
+    sentence, field = str(error).removeprefix("propose: "), field_of(error)
+    if field in FIELDS:
+        return {**clear, field: sentence}
+    return {**clear, ("host" if field == "host" else "wrong"): text.sentence(sentence)}
 
 
 def _watch(app: Dash, studies: Studies, catalog: Catalog | None) -> None:

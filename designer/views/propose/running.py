@@ -83,7 +83,7 @@ def read_question(
     CclError
         If a number cannot be read or is out of range, or nothing is wanted.
     """
-    from formulations.proposals import Request, read_mix  # noqa: PLC0415  it loads a compiler
+    from formulations.proposals import Request, host_of, read_mix  # noqa: PLC0415  a compiler
 
     request: Json = {}
     for name, each in FIELDS.items():
@@ -100,7 +100,7 @@ def read_question(
         if times
     ]
     request |= {"host": None if host == ALONE else host, "one_way": one_way, "mix": uses}
-    Request(**{**request, "mix": read_mix(uses)})
+    host_of(Request(**{**request, "mix": read_mix(uses)}))  # it may not divide the GPUs
     return request
 
 
