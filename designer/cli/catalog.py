@@ -395,7 +395,7 @@ def studies(*, catalog: str | None = None, as_json: bool = False) -> None:
         return
     heads = ("study", "what was wanted", "the best", "networks", "searched", "kept")
     rows = (
-        (str(e.number), e.title, e.best, f"{e.networks:,}", text.seconds(e.seconds), e.kept[:16])
+        (str(e.number), e.title, e.best, f"{e.networks:,}", text.seconds(e.seconds), e.stored[:16])
         for e in found
     )
     cli.print_table(heads, rows, right=(3,), whole=(0, 1))

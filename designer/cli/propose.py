@@ -107,10 +107,10 @@ def propose(  # noqa: PLR0913  one for each flag
 
 
 def _keep(front: Front, store: Catalog, *, axes: tuple[Axis, Axis]) -> None:
-    from designer.views.propose.worker import told_whole  # noqa: PLC0415  --help needs no page
+    from designer.views.propose.worker import described  # noqa: PLC0415  --help needs no page
     from formulations.campaigns.catalog import Proposal, Proposals, View  # noqa: PLC0415
 
-    networks, told = told_whole(front)
+    networks, told = described(front)
     asked = front.request
     request = {**msgspec.to_builtins(asked), "mix": msgspec.to_builtins(asked.mix.uses)}
     study = Proposal(request=request, networks=networks, front=told, view=View(axes))
@@ -193,7 +193,7 @@ def _searched(request: Request, parts: Path | None) -> tuple[Front, bool]:
     return front, False
 
 
-def write_drawings(kept: Sequence[Topology], out: Path) -> None:
+def write_drawings(networks: Sequence[Topology], out: Path) -> None:
     """Write networks into a folder, the best first.
 
     Raises
@@ -205,7 +205,7 @@ def write_drawings(kept: Sequence[Topology], out: Path) -> None:
         raise FormatError(f"{out} is a file; name a folder for the drawings")
     out.mkdir(parents=True, exist_ok=True)
     files = []
-    for place, each in enumerate(kept, start=1):
+    for place, each in enumerate(networks, start=1):
         plain = re.sub(r"[^a-z0-9]+", "-", each.name.lower()).strip("-")
         files.append(out / f"{place}-{plain}.json")
         write_document(files[-1], document(each))

@@ -40,9 +40,9 @@ def listed(entries: Sequence[ProposalEntry]) -> html.Table | html.Div:
 def _row(entry: ProposalEntry) -> html.Tr:
     opens = ui.press(entry.title, {"study-open": entry.number}, title="Open it in Propose")
     removes = ui.quiet(
-        "Remove", {"study-remove": entry.number}, aria_label=f"Remove {entry.title}, {entry.kept}"
+        "Remove", {"study-remove": entry.number}, aria_label=f"Remove {entry.title}, {entry.stored}"
     )
-    told = (entry.best, f"{entry.networks:,}", text.seconds(entry.seconds), entry.kept[:16])
+    told = (entry.best, f"{entry.networks:,}", text.seconds(entry.seconds), entry.stored[:16])
     return html.Tr(
         [html.Th(opens, scope="row"), *(html.Td(e, title=e) for e in told), html.Td(removes)]
     )

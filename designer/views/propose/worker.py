@@ -51,7 +51,7 @@ def search(request: Mapping[str, Any]) -> Iterator[Json]:
     yield {"done": True}
 
 
-def told_whole(front: Front) -> tuple[dict[str, Json], Json]:
+def described(front: Front) -> tuple[dict[str, Json], Json]:
     """Return all networks of a front by key, the best first, and the front, as `search` does."""
     keys = {id(each): f"n{place}" for place, each in enumerate(front.candidates)}
     networks = {keys[id(each)]: _candidate(keys[id(each)], each) for each in front.candidates}

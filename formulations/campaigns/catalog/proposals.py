@@ -64,7 +64,7 @@ class ProposalEntry:
         How many were found.
     seconds
         For how long it was searched.
-    version, kept
+    version, stored
         The Topoloom that has found it, and when, in UTC.
     nbytes
         What it takes.
@@ -77,7 +77,7 @@ class ProposalEntry:
     networks: int
     seconds: float
     version: str
-    kept: str
+    stored: str
     nbytes: int
 
 
@@ -159,7 +159,7 @@ class Proposals:
             "networks": len(order),
             "seconds": float(study.front.get("seconds", 0.0)),
             "version": __version__,
-            "kept": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}",
+            "stored": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}",
             "content": squeezed(content),
         }
         if viewed:
@@ -191,7 +191,7 @@ class Proposals:
         nbytes = func.length(PROPOSALS.c.content).label("nbytes")
         wanted = select(PROPOSALS.c.id.label("number"), nbytes, *(PROPOSALS.c[n] for n in plain))
         with self.catalog.reading() as connection:
-            rows = connection.execute(wanted.order_by(PROPOSALS.c.kept.desc(), PROPOSALS.c.id))
+            rows = connection.execute(wanted.order_by(PROPOSALS.c.stored.desc(), PROPOSALS.c.id))
             return tuple(ProposalEntry(**row) for row in rows.mappings())
 
     def load(self, which: int | str) -> Proposal | None:

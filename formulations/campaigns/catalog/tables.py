@@ -237,7 +237,7 @@ PROPOSALS = sql.Table(
     sql.Column("networks", sql.Integer, nullable=False),
     sql.Column("seconds", sql.Float, nullable=False),
     sql.Column("version", sql.String, nullable=False),
-    sql.Column("kept", sql.String, nullable=False),
+    sql.Column("stored", sql.String, nullable=False),
     sql.Column("view", sql.String, nullable=False, server_default="{}"),
     sql.Column("content", sql.LargeBinary, nullable=False),
 )
