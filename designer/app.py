@@ -12,6 +12,7 @@ import webbrowser
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ from designer.server.reading import Apart
 from designer.server.server import run
 from designer.server.sessions import protect
 from designer.shell import ids, ui
-from designer.studies import Studies
+from designer.studies import Studies, StudyJob
 from designer.views.catalog.catalog_view import CatalogView, answering, keeping
 from designer.views.compare import callbacks
 from designer.views.compare.running import Comparisons
@@ -44,6 +45,7 @@ from designer.views.draw import (
 )
 from designer.views.draw.files import drawing_of
 from designer.views.propose import callbacks as proposing
+from designer.views.propose.stored import storing
 from designer.views.solve import about, front, live_card, overlays, plan_card, results, solve_card
 from designer.views.whatif import form
 from formulations import start, start_comparison
@@ -150,8 +152,8 @@ def create_app(
         hooks={"request_pre": "(question) => window.topoloomShorten(question)"},
     )
     shown = drawing or drawing_of(open_cluster(HOME_CLUSTER))
-    apart = apart or Apart()
-    extra = _views(app, sweeps, catalog_view, apart=apart)
+    apart, proposals = apart or Apart(), proposals or Studies.run_by(SEARCHES)
+    extra = _views(app, sweeps, catalog_view, apart=apart, proposals=proposals)
     app.layout = page(shown, chosen=drawing is not None, extra=extra)
     _wire(
         app,
@@ -159,22 +161,16 @@ def create_app(
         comparisons or Comparisons(start_comparison),
         studies or Studies.run_by(STUDIES),
         apart=apart,
-        proposals=proposals or Studies.run_by(SEARCHES),
     )
+    proposing.register(app, proposals, None if catalog_view is None else catalog_view.catalog)
     protect(app, known or Names())
     return app
 
 
 def _wire(
-    app: Dash,
-    jobs: Jobs,
-    comparisons: Comparisons,
-    studies: Studies,
-    *,
-    apart: Apart,
-    proposals: Studies,
+    app: Dash, jobs: Jobs, comparisons: Comparisons, studies: Studies, *, apart: Apart
 ) -> None:
-    """Wire the whole page."""
+    """Wire what is on every page but Propose."""
     for room in (
         about,
         plan_card,
@@ -195,7 +191,6 @@ def _wire(
     solve_card.register(app, jobs)
     callbacks.register(app, comparisons)
     form.register(app, studies)
-    proposing.register(app, proposals)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -281,7 +276,7 @@ def _places(offer: Offer, ends: ExitStack) -> dict[str, Any]:
         "jobs": jobs_at(offer.scheduler, offer.limits, catalog=offer.catalog),
         "comparisons": Comparisons(keeping(start_comparison, offer.catalog), offer.limits),
         "studies": Studies.run_by(STUDIES, offer.limits),
-        "proposals": Studies.run_by(SEARCHES, offer.limits),
+        "proposals": Studies(storing(partial(StudyJob, SEARCHES), offer.catalog), offer.limits),
         "apart": Apart(),
     }
     places["apart"].warm()
@@ -293,7 +288,12 @@ def _places(offer: Offer, ends: ExitStack) -> dict[str, Any]:
 
 
 def _views(
-    app: Dash, sweeps: Sequence[Path], catalog_view: CatalogView | None, *, apart: Apart
+    app: Dash,
+    sweeps: Sequence[Path],
+    catalog_view: CatalogView | None,
+    *,
+    apart: Apart,
+    proposals: Studies,
 ) -> list[ui.Extra]:
     """Wire and return the views that were requested; reading Parquet takes a while to load."""
     views = []
@@ -309,7 +309,7 @@ def _views(
         from designer.views.catalog.view import register as register_stored  # noqa: PLC0415
         from designer.views.catalog.view import view as view_of_catalog  # noqa: PLC0415
 
-        register_stored(app, catalog_view, apart)
+        register_stored(app, catalog_view, apart, proposals)
         views.append(view_of_catalog())
     return views
 

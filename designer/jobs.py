@@ -298,9 +298,20 @@ class JobRegistry(Generic[W]):
             if key in failed:
                 del self._watches[key]
                 raise failed[key]
-            if self._sweeper is None:
-                self._sweeper = self._pool.submit(self._sweep)
+            self._sweep_from_now_on()
         return key
+
+    def _adopt(self, watch: W) -> str:
+        """Take in a job that has ended already, and return its key."""
+        key = uuid.uuid4().hex
+        with self._lock:
+            self._watches[key] = watch
+            self._sweep_from_now_on()
+        return key
+
+    def _sweep_from_now_on(self) -> None:
+        if self._sweeper is None:
+            self._sweeper = self._pool.submit(self._sweep)
 
     def _call(self) -> dict[str, CclError]:
         """Begin those whose turn it is, and return why some cannot: the next has their place."""

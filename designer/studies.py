@@ -5,7 +5,7 @@ or its page is gone, and tells what it finds as soon as it is there. What the pr
 module of the view that answers one request (`formulations.answer_one`).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -141,6 +141,23 @@ class Studies(JobRegistry[_Watch]):
         return self._add(
             _Watch(lambda: self._start(request, self.limits.memory_each()), question), owner
         )
+
+    def adopt(self, events: Iterable[Json], *, question: Any, seconds: float) -> str:
+        """Take in a study that has ended, as if it had run here, and return its key.
+
+        Parameters
+        ----------
+        events
+            As its process reported them.
+        question
+            Kept beside it for the page.
+        seconds
+            That it took.
+        """
+        watch = _Watch(dict, question, events=list(events))
+        watch.end = watch.begin + seconds
+        watch.outcome.set_result(None)
+        return self._adopt(watch)
 
     def found(self, key: str | None) -> Found | None:
         """Return what a study has found so far, or None if there is none with this key.

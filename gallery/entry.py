@@ -17,7 +17,8 @@ MEANINGS: dict[str, str] = {
     "alpha": "latency of each link in µs",
     "bandwidth": "GB/s of each link, one way",
     "board": "rows and columns of GPUs on each board, such as 2x2",
-    "bus_bandwidth": "GB/s of the link between a GPU and its NIC, one way",
+    "bus_bandwidth": "GB/s of the link between a GPU and its NIC, one way; 0 for PCIe 5 ×16, "
+    "or as its port where a GPU stands alone",
     "chord_bandwidth": "GB/s of links between GPUs that are not neighbours; 0 is none",
     "concentration": "GPUs of each router; 0 puts a GPU in place of each router",
     "copies": "whether switches, or the memory drawn, can send out copies of what came in once",

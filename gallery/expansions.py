@@ -1,4 +1,4 @@
-"""Larger networks of small ones: line graph, Cartesian product, degree expansion, concentration.
+"""Larger networks of small ones: line graph, product, degree expansion, concentration, planes.
 
 Each takes topologies and returns one. The first three keep what makes a small network good: Zhao et
 al., arXiv 2202.03356, which calls them expansions of direct-connect topologies. What is known of
@@ -15,7 +15,7 @@ from ccl.errors import ProblemError
 from ccl.symmetry import automorphisms
 from ccl.topology import Declared, Link, Topology, device
 from gallery.build import Wire, check, make_gpus, star, topology
-from gallery.declared import each_alone, moved
+from gallery.declared import each_alone, interchange, moved
 
 
 def line_graph(base: Topology) -> Topology:
@@ -153,6 +153,58 @@ def concentrate(base: Topology, gpus: int, *, wire: Wire) -> Topology:
     declared += [each_alone(table[base.devices[i].name][1:]) for i in sorted(set(orbits))]
     name = f"{base}, {gpus} GPUs at each router"
     return topology(name, [*attached, *routers], links, declared=declared)
+
+
+def in_planes(base: Topology, planes: int) -> Topology:
+    """Return a network with several copies of all switches, and a port of each GPU in every one.
+
+    Switch s is s, s-1, s-2, ... of the planes. Links between GPUs become parallel ones; what hosts
+    have inside, all that NVLink joins, stays as it is. Of every flow in the planes the sum over the
+    copies of each link is one in the base, where its links are so many times as fast, and the other
+    way round: so rates are those of the base, times the planes, as long as its ports limit them.
+
+    Raises
+    ------
+    ProblemError
+        If there are shared limits, or out of range many planes.
+    """
+    check("planes of a network", planes, least=1, most=64)
+    if base.limits:
+        raise ProblemError(f"{base} has shared limits, which planes cannot have")
+    if planes == 1:
+        return base
+    within = {end for link in base.links if link.medium.startswith("NVLink") for end in link.ends}
+    above = [each for each in base.devices if each.kind == "switch" and each.name not in within]
+    copied = {e.name: [e.name, *(f"{e.name}-{i}" for i in range(1, planes))] for e in above}
+    table = {e.name: copied.get(e.name, [e.name] * planes) for e in base.devices}
+    links: list[Link] = []
+    for link in base.links:
+        if link.src in copied or link.dst in copied:
+            ends = zip(table[link.src], table[link.dst], strict=True)
+            links += (replace(link, src=src, dst=dst) for src, dst in ends)
+        elif {link.src, link.dst} <= within:
+            links.append(link)
+        else:
+            many = link.count * planes
+            links.append(replace(link, bandwidth=link.bandwidth * planes, count=many))
+    devices = [
+        replace(each, name=name)
+        for each in base.devices
+        for name in dict.fromkeys(table[each.name])
+    ]
+    declared: list[Declared] = [_moved_in_planes(image, table) for image in _generators(base)]
+    declared.append(interchange(zip(*copied.values(), strict=True)))
+    return topology(f"{base}, {planes} planes", devices, links, declared=declared)
+
+
+def _moved_in_planes(image: dict[str, str], table: dict[str, list[str]]) -> Declared:
+    """Return a symmetry of the base as one that moves all planes alike."""
+    pairs = {
+        a: b for name, to in image.items() for a, b in zip(table[name], table[to], strict=True)
+    }
+    names = [*pairs]
+    place = {name: i for i, name in enumerate(names)}
+    return moved(names, [place[pairs[name]] for name in names])
 
 
 def _in_parallel(part: Topology, table: dict[str, list[str]]) -> Iterator[Link]:

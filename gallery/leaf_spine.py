@@ -20,6 +20,9 @@ from gallery.entry import Entry, Figure
 Joined = Literal["switch", "mesh", "ring"]
 """How the GPUs of a host are joined: by a switch, each to each, or each to the next."""
 
+PCIE = 64.0
+"""GB/s of PCIe 5 ×16, one way."""
+
 LIMITS: dict[str, tuple[str, float, float]] = {
     "hosts": ("hosts", 2, 2048),
     "gpus": ("GPUs in each host", 1, 64),
@@ -380,7 +383,7 @@ def leaf_spine(  # noqa: PLR0913  each is a parameter of the entry
     spine_radix: int = 8,
     oversubscription: float = 1.0,
     bandwidth: float = 450.0,
-    bus_bandwidth: float = 64.0,
+    bus_bandwidth: float = 0.0,
     network_bandwidth: float = 50.0,
     spine_bandwidth: float = 50.0,
     alpha: float = 0.7,
@@ -393,6 +396,8 @@ def leaf_spine(  # noqa: PLR0913  each is a parameter of the entry
     ProblemError
         If a number is out of range or ports do not suffice.
     """
+    # A GPU that stands alone has its port itself, and no bus of a host before it.
+    bus = bus_bandwidth or (network_bandwidth if gpus == 1 else PCIE)
     plan = Plan(
         hosts=hosts,
         gpus=gpus,
@@ -404,7 +409,7 @@ def leaf_spine(  # noqa: PLR0913  each is a parameter of the entry
         spine_radix=spine_radix,
         oversubscription=oversubscription,
         inner=Wire(bandwidth=bandwidth, alpha=alpha, medium="NVLink"),
-        bus=Wire(bandwidth=bus_bandwidth, alpha=alpha, medium="PCIe"),
+        bus=Wire(bandwidth=bus, alpha=alpha, medium="PCIe"),
         port=Wire(bandwidth=network_bandwidth, alpha=network_alpha, medium="network"),
         uplink=Wire(bandwidth=spine_bandwidth, alpha=network_alpha, medium="network"),
     )
@@ -422,7 +427,7 @@ ENTRIES = (
         "Vahdat, SIGCOMM 2008",
         figures=(
             Figure("between the GPUs of a host", "450 GB/s one way, as H100", "spec"),
-            Figure("GPU to NIC", "64 GB/s one way, PCIe 5 ×16", "spec"),
+            Figure("GPU to NIC", "64 GB/s one way, PCIe 5 ×16; of a GPU alone its port", "spec"),
             Figure("each network link", "400 Gb/s, 50 GB/s one way", "spec"),
             Figure("latency inside and between hosts", "0.7 and 1.3 µs", "assumed"),
         ),

@@ -38,6 +38,9 @@ WIDTH = 480
 COLOURS = 256
 """Of a picture; drawings have few, and it stays below 60 kB."""
 
+HIGHEST = 700
+"""Of an output that is pictured whole, in pixels; of a higher one its plot is."""
+
 PLAYING, MOMENT = 12_000, 0.45
 """ms after which a player has come to its end, and the share of its time that is pictured."""
 
@@ -207,6 +210,9 @@ def picture(page: Any, path: Path) -> bytes:
     cells = json.loads(path.read_text("utf-8"))["cells"]
     [place] = (i for i, e in enumerate(cells) if "thumbnail" in e["metadata"].get("tags", ()))
     output = page.locator(".jp-Notebook .jp-Cell").nth(place).locator(".jp-OutputArea-output").last
+    plot = output.locator(".js-plotly-plot")
+    if (output.bounding_box() or {"height": 0})["height"] > HIGHEST and plot.count():
+        output = plot.first  # the Lab scrolls: what is higher than its window is never whole
     output.scroll_into_view_if_needed()
     strip = output.locator(".tl-strip")
     box = strip.bounding_box() if strip.count() else None  # no box where nothing is played

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -213,13 +214,15 @@ time_limit : S
 def commands() -> typer.Typer:
     """Return ``list``, ``show``, ``tune`` and the others."""
     app = typer.Typer(
-        help="Plans that were kept: list them, find the best of each size, look after the file.",
+        help="Plans and searches for networks that were kept: list them, find the best plan of "
+        "each size, look after the file.",
         no_args_is_help=True,
         rich_markup_mode=None,
     )
     every: tuple[tuple[Callable[..., None], str], ...] = (
         *((list_, CHOICE), (show, STORE), (tune, GRID), (atlas, GRID)),
         *((forget, CHOICE), (check, STORE), (export, CHOICE), (import_, STORE)),
+        *((studies, STORE), (study, STORE)),
     )
     for each, said in every:
         app.command(each.__name__.rstrip("_"))(cli.command(each, said=said))
@@ -297,6 +300,7 @@ def forget(
     collective: str | None = None,
     formulation: str | None = None,
     everything: bool = False,
+    study: list[int] | None = None,
     catalog: str | None = None,
 ) -> None:
     """Remove plans: by number, or all of a cluster, collective or formulation.
@@ -307,8 +311,16 @@ def forget(
         Numbers, as listed.
     everything : --all
         Every plan there is.
+    study : N
+        A search for networks instead, as `topoloom catalog studies` lists it.
     """
     store = opened(catalog)
+    if study:
+        from formulations.campaigns.catalog import Proposals  # noqa: PLC0415  a database library
+
+        many = Proposals(store).forget(study)
+        typer.echo(f"{many} {'study' if many == 1 else 'studies'} forgotten")
+        return
     some = any((cluster, collective, formulation))
     if not (plans or some or everything):
         raise ProblemError(
@@ -370,6 +382,64 @@ def import_(lines: Path, *, catalog: str | None = None) -> None:
     typer.echo(f"{text.count(read.stored, 'plan')} kept, {read.known} known already")
     if read.refused:
         raise typer.Exit(FAULTY)
+
+
+def studies(*, catalog: str | None = None, as_json: bool = False) -> None:
+    """List searches for networks (topoloom propose, the Propose view)."""
+    from formulations.campaigns.catalog import Proposals  # noqa: PLC0415  a database library
+
+    store = opened(catalog)
+    found = Proposals(store).entries()
+    if as_json:
+        cli.print_json({"catalog": str(store.path), "studies": [asdict(each) for each in found]})
+        return
+    heads = ("study", "what was wanted", "the best", "networks", "searched", "kept")
+    rows = (
+        (str(e.number), e.title, e.best, f"{e.networks:,}", text.seconds(e.seconds), e.stored[:16])
+        for e in found
+    )
+    cli.print_table(heads, rows, right=(3,), whole=(0, 1))
+
+
+def study(
+    number: int, *, out: Path | None = None, catalog: str | None = None, as_json: bool = False
+) -> None:
+    """Show the networks of a search, the best first, and write their drawings.
+
+    Parameters
+    ----------
+    number
+        As `topoloom catalog studies` lists it.
+    out : FOLDER
+        Write the drawings there.
+    """
+    from ccl.serialization.topoloom import topology_from_json  # noqa: PLC0415
+    from designer.cli.propose import write_drawings  # noqa: PLC0415
+    from formulations.campaigns.catalog import Proposals  # noqa: PLC0415  a database library
+    from widgets.charts.proposals import RESPECTS  # noqa: PLC0415  it loads charts
+
+    store = opened(catalog)
+    found = Proposals(store).load(number)
+    if found is None:
+        raise ProblemError(
+            f"{store.path} has no study {number}; topoloom catalog studies says which there are"
+        )
+    networks = list(found.networks.values())
+    if out is not None:
+        write_drawings([topology_from_json(each["drawing"]["topology"]) for each in networks], out)
+    if as_json:
+        cli.print_json(
+            {"wanted": found.request, "bounds": found.front["bounds"], "networks": networks}
+        )
+        return
+    told = ("mix", "all-to-all", "all-gather", "all-reduce", "latency", "cables", "dollars")
+    rows = []
+    for place, each in enumerate(networks, start=1):
+        values = ((name, each["values"].get(name)) for name in told)
+        cells = ("" if value is None else RESPECTS[name].write(value) for name, value in values)
+        rows.append((str(place), each["name"], *cells))
+    heads = ("", "network", *(RESPECTS[name].title for name in told))
+    cli.print_table(heads, rows, right=range(2, len(heads)), whole=(0, 1))
 
 
 def _chosen(

@@ -9,14 +9,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+import msgspec
 import typer
 
 from ccl import text
 from ccl.errors import FormatError, ProblemError
 from ccl.serialization.conditions import document, write_document
 from designer.cli import request as cli
+from designer.cli.browse import opened
 
 if TYPE_CHECKING:
+    from ccl.topology import Topology
+    from formulations.campaigns.catalog import Catalog
     from formulations.proposals import Axis, Candidate, Front, Request
 
 
@@ -38,6 +42,7 @@ def propose(  # noqa: PLR0913  one for each flag
     seed: int = 0,
     cores: int = 2,
     out: Path | None = None,
+    catalog: str | None = None,
     as_json: bool = False,
 ) -> None:
     """Propose networks for so many GPUs: exact rates, what no network could beat, and why.
@@ -76,6 +81,9 @@ def propose(  # noqa: PLR0913  one for each flag
         Processes that search at once.
     out : FOLDER
         Write the drawings there, the best first.
+    catalog : FILE
+        Keep the search in this catalog, where `topoloom catalog study` and the designer open it;
+        'usual' names your own.
     """
     from formulations.proposals import USUAL_MIX, Request, read_mix  # noqa: PLC0415  a solver
 
@@ -88,11 +96,26 @@ def propose(  # noqa: PLR0913  one for each flag
     cli.positive("--keep", keep, unit="networks")
     if out is not None and out.exists() and not out.is_dir():
         raise FormatError(f"{out} is a file; name a folder for the drawings")
+    store = None if catalog is None else opened(catalog)
     front, interrupted = _searched(request, parts)
+    if store is not None and front.candidates:
+        _keep(front, store, axes=both)
     front = _afforded(front, dollars)
     _say(front, front.ranked(keep, *both), both, out=out, as_json=as_json)
     if interrupted:
         raise typer.Exit(cli.INTERRUPTED)
+
+
+def _keep(front: Front, store: Catalog, *, axes: tuple[Axis, Axis]) -> None:
+    from designer.views.propose.worker import described  # noqa: PLC0415  --help needs no page
+    from formulations.campaigns.catalog import Proposal, Proposals, View  # noqa: PLC0415
+
+    networks, told = described(front)
+    asked = front.request
+    request = {**msgspec.to_builtins(asked), "mix": msgspec.to_builtins(asked.mix.uses)}
+    study = Proposal(request=request, networks=networks, front=told, view=View(axes))
+    Proposals(store).keep(study, viewed=True)
+    cli.remark(f"the search is kept in {store.path}")
 
 
 def _say(
@@ -104,7 +127,7 @@ def _say(
     as_json: bool,
 ) -> None:
     if out is not None:
-        _write(kept, out)
+        write_drawings([each.topology for each in kept], out)
     if as_json:
         cli.print_json(_answer(front, kept, *axes))
     else:
@@ -170,17 +193,31 @@ def _searched(request: Request, parts: Path | None) -> tuple[Front, bool]:
     return front, False
 
 
-def _write(kept: Sequence[Candidate], out: Path) -> None:
+def write_drawings(networks: Sequence[Topology], out: Path) -> None:
+    """Write networks into a folder, the best first.
+
+    Raises
+    ------
+    FormatError
+        If it is a file.
+    """
+    if out.exists() and not out.is_dir():
+        raise FormatError(f"{out} is a file; name a folder for the drawings")
     out.mkdir(parents=True, exist_ok=True)
     files = []
-    for place, each in enumerate(kept, start=1):
+    for place, each in enumerate(networks, start=1):
         plain = re.sub(r"[^a-z0-9]+", "-", each.name.lower()).strip("-")
         files.append(out / f"{place}-{plain}.json")
-        write_document(files[-1], document(each.topology))
-    cli.remark(f"{text.count(len(files), 'drawing')} in {out}, the best is {files[0].name}")
+        write_document(files[-1], document(each))
+    cli.remark(
+        f"{text.count(len(files), 'drawing')} in {out}, the best is {files[0].name}; look at it: "
+        f"topoloom design {files[0]}"
+    )
 
 
 def _print(front: Front, kept: Sequence[Candidate], first: Axis, second: Axis) -> None:
+    from gallery.costs.bill import NOT_MODELLED  # noqa: PLC0415  other commands do without
+
     request, kinds = front.request, front.request.kinds
     best = front.pareto(first, second)
     heads = ("", "network", "mix", *(f"{kind} GB/s" for kind in kinds))
@@ -207,6 +244,7 @@ def _print(front: Front, kept: Sequence[Candidate], first: Axis, second: Axis) -
     typer.echo()
     facts = [
         ("$", "of switches and cables, typical; cards are counted with the GPUs"),
+        ("not modelled", NOT_MODELLED),
         ("mix", str(request.mix)),
         ("at least", f"{text.duration(front.bound('mix'))} on any network with these ports"),
         ("*", f"no other is better in both {first} and {second}"),
@@ -214,6 +252,8 @@ def _print(front: Front, kept: Sequence[Candidate], first: Axis, second: Axis) -
     ]
     if front.left_out:
         facts.append(("left out", f"{front.left_out} whose rates would take too long"))
+    if front.not_tried:
+        facts.append(("not tried", front.not_tried))
     cli.print_facts(f"{request.gpus:,} GPUs, {text.count(request.ports, 'port')} each", facts)
 
 
@@ -226,6 +266,7 @@ def _answer(front: Front, kept: Sequence[Candidate], first: Axis, second: Axis) 
         "axes": [first, second],
         "seconds": front.seconds,
         "left_out": front.left_out,
+        "not_tried": front.not_tried,
         "networks": [
             {
                 "name": each.name,

@@ -5,6 +5,7 @@
 ...     print(front.seconds, front.candidates[0].name)
 """
 
+from formulations.proposals.families import host_of
 from formulations.proposals.front import AXES, Axis, Bill, Candidate, Front, pareto, undominated
 from formulations.proposals.request import USUAL_MIX, Mix, Request, Use, read_mix
 from formulations.proposals.scores import Rate, Score, all_to_all_rate, score
@@ -23,6 +24,7 @@ __all__ = [
     "Score",
     "Use",
     "all_to_all_rate",
+    "host_of",
     "pareto",
     "propose",
     "read_mix",

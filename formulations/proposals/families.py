@@ -41,7 +41,7 @@ from gallery.direct_networks import (
     slim_fly,
     twisted_torus,
 )
-from gallery.expansions import cartesian_product, expand_degree, line_graph
+from gallery.expansions import cartesian_product, expand_degree, in_planes, line_graph
 from gallery.fabrics import dragonfly, fat_tree, rail_only
 from gallery.lattices import HermiteForm, hermite_forms
 from gallery.leaf_spine import leaf_spine
@@ -50,6 +50,9 @@ from gallery.toys import torus
 
 SPLITS = 4
 """Splits of a family of routers, those with fewest routers."""
+
+BOARD = 4
+"""Ports of a GPU on a board of a HammingMesh."""
 
 EXPANDED = 4
 """Networks made of small ones, those with the least distances."""
@@ -134,9 +137,21 @@ def closed(request: Request) -> Iterator[Draft]:
     if request.host is None and request.ports > 1:
         yield from _direct(request)
     if request.radix:
-        yield from _trees(request, host)
-        if request.host is None:
-            yield from _of_switches(request)
+        yield from _leaves(request, host)
+        if request.host is None and request.ports % BOARD == 0:
+            yield from _in_planes(_boards(request), request.ports // BOARD)
+        of_one_port = _trees(request, host), _of_switches(request) if host == ALONE else ()
+        yield from _in_planes(itertools.chain(*of_one_port), request.ports)
+
+
+def _in_planes(drafts: Iterable[Draft], planes: int) -> Iterator[Draft]:
+    """Yield networks of fewer ports with all their switches in each of several planes."""
+
+    def made(make: Callable[[], Topology]) -> Topology:
+        return in_planes(make(), planes)
+
+    for each in drafts:
+        yield replace(each, make=partial(made, each.make))
 
 
 def fits(topology: Topology, request: Request) -> bool:
@@ -199,16 +214,15 @@ def _thick(make: Callable[[], Topology], times: int) -> Callable[[], Topology]:
     return made
 
 
-def _trees(request: Request, host: Host) -> Iterator[Draft]:
-    """Yield leaves and spines of each oversubscription, rails without spines, fat trees."""
-    gpus, ports, radix = request.gpus, request.ports, request.radix
-    hosts = gpus // host.gpus
+def _leaves(request: Request, host: Host) -> Iterator[Draft]:
+    """Yield leaves and spines of each oversubscription."""
+    ports, radix = request.ports, request.radix
     alphas: dict[str, Any] = {"alpha": host.alpha, "network_alpha": request.alpha}
     for share in (1.0, 2.0, 4.0, 8.0):
         for rails in (True, False) if host.gpus * ports > 1 else (True,):
             made = partial(
                 leaf_spine,
-                hosts=hosts,
+                hosts=request.gpus // host.gpus,
                 gpus=host.gpus,
                 nics=host.gpus * ports,
                 rails=rails,
@@ -222,17 +236,23 @@ def _trees(request: Request, host: Host) -> Iterator[Draft]:
                 **alphas,
             )
             yield Draft(family="leaf-spine", make=partial(_tree, made, share, rails))
-    if host.gpus > 1 and ports == 1 and 2 <= hosts <= radix:
+
+
+def _trees(request: Request, host: Host) -> Iterator[Draft]:
+    """Yield rails without spines, and fat trees; of one port for each GPU."""
+    gpus, radix, hosts = request.gpus, request.radix, request.gpus // host.gpus
+    if host.gpus > 1 and 2 <= hosts <= radix:
         made = partial(
             rail_only,
             hosts=hosts,
             gpus=host.gpus,
             bandwidth=host.bandwidth,
             network_bandwidth=request.bandwidth,
-            **alphas,
+            alpha=host.alpha,
+            network_alpha=request.alpha,
         )
         yield Draft(family="rail-only", make=made)
-    if host.gpus == 1 and ports == 1:
+    if host.gpus == 1:
         for half in range(2, radix // 2 + 1):
             if 2 * half**3 == gpus:
                 wire: dict[str, Any] = {"bandwidth": request.bandwidth, "alpha": request.alpha}
@@ -247,13 +267,9 @@ def _tree(make: Callable[[], Topology], share: float, rails: bool) -> Topology:
 
 
 def _of_switches(request: Request) -> Iterator[Draft]:
-    """Yield networks of routers with GPUs, and boards of GPUs whose rows end at switches."""
+    """Yield networks of routers with GPUs, of one port for each GPU."""
     gpus, radix = request.gpus, request.radix
     wire: dict[str, Any] = {"bandwidth": request.bandwidth, "alpha": request.alpha}
-    if request.ports == 4:
-        yield from _boards(request)
-    if request.ports != 1:
-        return
     yield from _few(_dragonflies(request))
     found = []
     for each in range(2, radix):
@@ -272,6 +288,7 @@ def _of_switches(request: Request) -> Iterator[Draft]:
 
 
 def _boards(request: Request) -> Iterator[Draft]:
+    """Yield boards of GPUs whose rows and columns end at switches, of `BOARD` ports for each."""
     wire: dict[str, Any] = {"bandwidth": request.bandwidth, "network_bandwidth": request.bandwidth}
     found = []
     for rows, columns in itertools.combinations_with_replacement(range(1, 5), 2):

@@ -163,6 +163,8 @@ class Front:
         GPUs of each host.
     left_out
         Networks that could not be scored exactly.
+    not_tried
+        What was not tried, why, and what there is instead, in a sentence; nothing if all was.
     done
         Whether this is the last.
     """
@@ -173,6 +175,7 @@ class Front:
     seconds: float
     per_host: int = 1
     left_out: int = 0
+    not_tried: str = ""
     done: bool = False
 
     def pareto(self, first: Axis = "mix", second: Axis = "latency") -> tuple[Candidate, ...]:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from time import perf_counter
 
+from ccl import text
 from ccl.bound import moore_mean
 from ccl.errors import ProblemError, SolveError
 from ccl.topology import Topology
@@ -96,7 +97,9 @@ class _Search:
         self._left_out = 0
         direct = request.host is None and not request.radix
         amounts = request.gpus**2 * request.ports
-        self.anneals = direct and possible(request.gpus, request.ports) and amounts <= LARGEST
+        irregular = direct and possible(request.gpus, request.ports)
+        self.anneals = irregular and amounts <= LARGEST
+        self._not_tried = too_many(request) if irregular and not self.anneals else ""
         self._reserve = min(1 + amounts / PACE, request.seconds / 2)
 
     @property
@@ -128,6 +131,7 @@ class _Search:
             seconds=self.seconds,
             per_host=self.per_host,
             left_out=self._left_out,
+            not_tried=self._not_tried,
             done=done,
         )
 
@@ -231,6 +235,17 @@ class _Search:
                 self._found.remove(mine)
                 mine = self._found[-1]
                 yield self._front("prices")
+
+
+def too_many(request: Request) -> str:
+    """Say that a network without symmetry would be too large for exact rates."""
+    ports = text.count(request.ports, "port")
+    most = max(n for n in range(request.gpus) if n**2 * request.ports <= LARGEST)
+    return (
+        f"networks rewired by chance: without symmetry {request.gpus:,} GPUs with {ports} are too "
+        f"many for exact rates, {most:,} GPUs are the most; the best of families, lattices and "
+        "products stand instead"
+    )
 
 
 def _alike(one: Score, other: Score) -> bool:

@@ -134,7 +134,7 @@ def test_networks_are_proposed_and_one_opens_on_the_canvas(page, server):
     expect(page.locator("#counts")).to_contain_text("16 GPUs")
     gpus = page.get_by_label("GPUs", exact=True)
     page.get_by_label("Ports of a GPU").fill("1")
-    page.locator("#propose-run").click()
+    page.keyboard.press("Tab")  # what does not fit together is said at once
     radix = page.get_by_label("Ports of a switch")
     expect(radix).to_have_accessible_description(re.compile("need switches"), timeout=SLOW)
     page.get_by_label("Ports of a GPU").fill("4")

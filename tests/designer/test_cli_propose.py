@@ -75,3 +75,20 @@ def test_a_budget_that_buys_nothing_says_what_the_cheapest_costs(run):
 
     assert (code, out) == (2, "")
     assert "no network costs $5 or less: the cheapest costs $" in err
+
+
+def test_a_search_is_kept_in_a_catalog_listed_shown_and_forgotten(run, tmp_path):
+    mine = ("--catalog", str(tmp_path / "catalog.sqlite"))
+    found = json.loads(run(*QUICK, "--axes", "mix,hops", "--json", *mine)[1])
+    (entry,) = json.loads(run("catalog", "studies", "--json", *mine)[1])["studies"]
+    assert entry["best"] == found["networks"][0]["name"]
+    assert entry["title"] in run("catalog", "studies", *mine)[1]
+    study = json.loads(run("catalog", "study", "1", "--json", *mine)[1])
+    assert [each["name"] for each in study["networks"]] == [e["name"] for e in found["networks"]]
+    assert study["networks"][0]["values"]["mix"] == pytest.approx(found["networks"][0]["mix_us"])
+    code, out, err = run("catalog", "study", "1", "--out", str(tmp_path / "drawings"), *mine)
+    assert (code, entry["best"] in out) == (0, True)
+    assert len(list((tmp_path / "drawings").iterdir())) == entry["networks"]
+    assert "1 study forgotten" in run("catalog", "forget", "--study", "1", *mine)[1]
+    code, _, err = run("catalog", "study", "1", *mine)
+    assert (code, "has no study 1; topoloom catalog studies says" in err) == (2, True)

@@ -5,14 +5,25 @@ from __future__ import annotations
 import csv
 import io
 import json
+from contextlib import nullcontext
 
 import pytest
 
-from ccl.errors import CclError
-from designer.studies import Found
+from ccl.errors import CclError, SolveError
+from designer.studies import Found, Studies
 from designer.views.propose import callbacks, page
-from designer.views.propose.running import FIELDS, USES, Standing, field_of, read_question
+from designer.views.propose.running import (
+    FIELDS,
+    USES,
+    Standing,
+    as_typed,
+    field_of,
+    read_question,
+    standing,
+)
+from designer.views.propose.stored import remember, storing
 from designer.views.propose.worker import search
+from formulations.campaigns.catalog import Catalog, Proposals
 from widgets.charts.proposals import RESPECTS, proposals_figure
 
 USUAL = {name: each.value for name, each in FIELDS.items()}
@@ -40,6 +51,16 @@ def test_fields_as_they_are_make_a_question():
     assert [each["collective"] for each in asked["mix"]] == list(USES)
 
 
+def test_a_request_goes_back_into_the_fields():
+    asked = question(gpus=32, radix=16, bandwidth="25 GB/s")
+    values, mix = as_typed(asked)
+    assert read_question(values, host="none", one_way=False, mix=mix) == asked
+    assert as_typed({**asked, "mix": [{"collective": "all-gather", "size": 2e6}]})[1] == {
+        **{kind: (size, 0) for kind, (_, size, _) in USES.items()},
+        "all-gather": ("2 MB", 1),
+    }
+
+
 @pytest.mark.parametrize(
     ("given", "field", "words"),
     [
@@ -47,11 +68,13 @@ def test_fields_as_they_are_make_a_question():
         ({"ports": 1}, "radix", "need switches"),
         ({"bandwidth": "fast"}, "bandwidth", "bandwidth"),
         ({"seconds": 0}, "seconds", "time to search"),
+        ({"gpus": 12, "radix": 8, "host": "dgx-h100"}, "host", "no whole hosts dgx-h100 of 8"),
     ],
 )
 def test_what_is_refused_is_said_beside_its_field(given, field, words):
+    values = {**USUAL, **given}
     with pytest.raises(CclError, match=words) as refused:
-        question(**given)
+        read_question(values, host=values.pop("host", "none"), one_way=False, mix=MIX)
     assert field_of(refused.value) == field
 
 
@@ -112,3 +135,47 @@ def test_files_have_every_network(stands):
     told = json.loads(callbacks.study_json(stands))
     assert told["wanted"]["gpus"] == 16
     assert len(told["networks"]) == len(stands.networks)
+
+
+class Search:
+    """A search that tells what it is given, and then breaks if it is told to."""
+
+    def __init__(self, events, *, breaks=False):
+        self.events, self.breaks = events, breaks
+
+    def __iter__(self):
+        yield from self.events
+        if self.breaks:
+            raise SolveError("the study's process ended")
+
+    def cancel(self):
+        """End it."""
+
+
+@pytest.mark.parametrize("breaks", [False, True])
+def test_whatever_ends_a_search_what_it_found_is_kept_and_opens_as_it_was(stands, tmp_path, breaks):
+    """How it is looked at is noted; only prices that were typed are."""
+    kept = Proposals(Catalog(tmp_path / "catalog.sqlite"))
+    job = storing(lambda *_: Search(stands.found.events[:-1], breaks=breaks), kept.catalog)
+    with pytest.raises(SolveError) if breaks else nullcontext():
+        list(job(stands.found.question))
+    usual = {name: part["dollars"][1] for name, part in stands.parts.items()}
+    first = min(usual)
+    remember(kept.catalog, stands, axes=("mix", "hops"), prices={**usual, first: 7.0})
+    (entry,) = kept.entries()
+    study = kept.load(entry.number)
+    assert (study.view.axes, study.view.prices) == (("mix", "hops"), {first: 7.0})
+    studies = Studies(lambda *_: None)
+    events = [{"candidate": each} for each in study.networks.values()]
+    key = studies.adopt([*events, {"front": study.front}], question=study.request, seconds=3.5)
+    again = standing(studies, key)
+    studies.close()
+    assert (again.networks, again.front) == (stands.networks, stands.front)
+    assert (again.found.question, again.found.seconds) == (stands.found.question, 3.5)
+    assert not again.found.running
+
+
+def test_a_search_that_found_nothing_is_not_kept(tmp_path):
+    kept = Proposals(Catalog(tmp_path / "catalog.sqlite"))
+    list(storing(lambda *_: Search([{"error": "no"}, {"done": True}]), kept.catalog)(question()))
+    assert kept.entries() == ()

@@ -9,7 +9,7 @@ from ccl.symmetry import automorphisms
 from ccl.topology import Topology, device, duplex
 from gallery import open_cluster
 from gallery.build import Wire
-from gallery.expansions import cartesian_product, concentrate, expand_degree, line_graph
+from gallery.expansions import cartesian_product, concentrate, expand_degree, in_planes, line_graph
 from tests.gallery.graphs import degrees, diameter, graph_of, mean_distance
 
 WIRE = Wire(bandwidth=50.0, alpha=0.7, medium="")
@@ -119,3 +119,35 @@ def test_what_cannot_be_expanded_is_answered_in_one_sentence(make, answer):
         make()
 
     assert answer in str(caught.value)
+
+
+def test_planes_copy_switches_and_their_cables_and_share_the_gpus():
+    """What is declared of the base, and that planes may change places, is true of all together."""
+    base = open_cluster("dragonfly:groups=5")
+    made = in_planes(base, 3)
+
+    assert made.ranks == base.ranks
+    assert len(made.devices) - len(made.ranks) == 3 * (len(base.devices) - len(base.ranks))
+    assert len(made.links) == 3 * len(base.links)
+    assert {len(made.links_out[each]) for each in made.ranks} == {3}
+    assert orbits(made) == orbits(base)
+    switches = {e.name for e in made.devices if e.kind == "switch"}
+    plain = graph_of(made).subgraph(switches)
+    assert networkx.number_weakly_connected_components(plain) == 3
+    assert in_planes(base, 1) is base
+
+
+def test_planes_leave_hosts_as_they_are_and_make_links_between_gpus_parallel():
+    rails, boards = open_cluster("rail-only:hosts=3,gpus=4"), open_cluster("hamming-mesh")
+    made = in_planes(rails, 2)
+    inner = [each for each in rails.links if each.medium == "NVLink"]
+    assert [each for each in made.links if each.medium == "NVLink"] == inner
+    assert len(made.links) == len(inner) + 2 * (len(rails.links) - len(inner))
+    gpus = {*boards.ranks}
+    doubled = [each for each in in_planes(boards, 2).links if {each.src, each.dst} <= gpus]
+    assert {(each.bandwidth, each.count) for each in doubled} == {(100.0, 2)}
+
+
+def test_how_many_planes_there_may_be_is_said():
+    with pytest.raises(ProblemError, match="planes of a network must be from 1 to 64, got 0"):
+        in_planes(open_cluster("dragonfly"), 0)

@@ -150,3 +150,14 @@ def test_a_thousand_gpus_open_by_name():
     assert len(made.ranks) == 1024
     assert sum(name.startswith("leaf") for name in switches) == 16
     assert sum(name.startswith("spine") for name in switches) == 8
+
+
+def test_a_gpu_that_stands_alone_has_no_bus_of_a_host_before_its_port():
+    """In a host PCIe 5 ×16 stands before a port of 200 GB/s; who names a bus gets it."""
+    fast = "leaf-spine:hosts=8,nics=1,network_bandwidth=200,spine_bandwidth=200,gpus="
+    alone, hosted = open_cluster(f"{fast}1"), open_cluster(f"{fast}2")
+    named = open_cluster(f"{fast}1,bus_bandwidth=64")
+
+    assert {each.bandwidth for each in alone.links} == {200.0}
+    for made in (hosted, named):
+        assert {each.bandwidth for each in made.links if each.medium == "PCIe"} == {64.0}

@@ -204,7 +204,9 @@ class ProposeView(Drawn):
         request, many = self.front.request, len(self.front.candidates)
         wanted = f"{request.gpus:,} GPUs with {text.count(request.ports, 'port')}"
         spent = f" in {text.seconds(self.front.seconds)}" if self.front.seconds else ""
-        return f"{wanted}: {text.count(many, 'network')}{spent}; * none is better in both"
+        missing = self.front.not_tried
+        more = f"; not tried: {missing}" if missing else ""
+        return f"{wanted}: {text.count(many, 'network')}{spent}; * none is better in both{more}"
 
     def _words(self) -> str:
         """Say the table, and why the one that is drawn is good."""

@@ -21,6 +21,8 @@ from designer.server.sessions import visitor
 from designer.session import topology_of
 from designer.shell import ids, request, ui
 from designer.shell.request import callback, method_title
+from designer.studies import Studies
+from designer.views.catalog import studies
 from designer.views.catalog.catalog_view import CatalogView, Look, Table, made
 from designer.views.draw import import_card
 from designer.views.draw.files import file_name
@@ -68,6 +70,7 @@ def _pane() -> html.Div:
             id=ids.CATALOG_FOUND,
             hidden=True,
         ),
+        studies.card(),
         id="catalog-pane",
         tabIndex=0,
         role="region",
@@ -306,8 +309,9 @@ NO_TABLE: Json = {
 """Of a collective of which it holds nothing."""
 
 
-def register(app: Dash, catalog_view: CatalogView, apart: Apart) -> None:
-    """Wire the Catalog view."""
+def register(app: Dash, catalog_view: CatalogView, apart: Apart, searches: Studies) -> None:
+    """Wire the Catalog view; `searches` are those of pages, among which stored ones are opened."""
+    studies.register(app, catalog_view.catalog, searches)
     _turn(app)
     _look(app, catalog_view)
     _wait(app, catalog_view)

@@ -1,14 +1,16 @@
 """Proposing: begin, watch, stop, look at a network, open it on the canvas, take the study along."""
 
+from __future__ import annotations
+
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, no_update
 
 from ccl import text
 from ccl.errors import CclError
 from ccl.serialization.text import csv_text
-from designer.server.sessions import key_of, sealed, visitor
+from designer.server.sessions import key_of, visitor
 from designer.shell import ids, ui
 from designer.shell import request as commands
 from designer.shell.request import Json, callback
@@ -16,7 +18,11 @@ from designer.studies import Studies
 from designer.views.propose import page
 from designer.views.propose.page import field_id, use_id
 from designer.views.propose.running import FIELDS, USES, Standing, field_of, read_question, standing
+from designer.views.propose.stored import found_again, held, prices_of, remember
 from widgets.charts.proposals import RESPECTS, Dot, proposals_figure
+
+if TYPE_CHECKING:
+    from formulations.campaigns.catalog import Catalog
 
 LOOKED = {
     "seen": Input(ids.PROPOSE_SEEN, "data"),
@@ -27,23 +33,29 @@ LOOKED = {
 }
 """What plot and cards follow."""
 
+USUAL = {kind: (size, times) for kind, (_, size, times) in USES.items()}
+"""The mix that the fields begin with; what a mix says wrongly is said when a search begins."""
+
 JOB = {"job": State(ids.PROPOSE_JOB, "data")}
 
 GONE = "this search is not there any more; propose again"
 
 
-def register(app: Dash, studies: Studies) -> None:
-    """Wire the view."""
-    _run(app, studies)
-    _watch(app, studies)
+def register(app: Dash, studies: Studies, catalog: Catalog | None = None) -> None:
+    """Wire the view; searches are found again in the catalog where there is one."""
+    _run(app, studies, catalog)
+    _check(app)
+    _watch(app, studies, catalog)
     _show_plot(app, studies)
     _show_cards(app, studies)
-    _show_prices(app, studies)
+    _show_prices(app, studies, catalog)
+    if catalog is not None:
+        _remember(app, studies, catalog)
     _open(app, studies)
     _export(app, studies)
 
 
-def _run(app: Dash, studies: Studies) -> None:
+def _run(app: Dash, studies: Studies, catalog: Catalog | None) -> None:
     wrong = {name: Output(field_id(name), "trouble") for name in FIELDS}
 
     @callback(
@@ -69,24 +81,51 @@ def _run(app: Dash, studies: Studies) -> None:
     def on_run(
         *, values: Json, sizes: Json, times: Json, host: str, one_way: bool, **_: Any
     ) -> Json:
-        clear: Json = {"host": None, "wrong": None, **dict.fromkeys(FIELDS)}
+        mix = {kind: (sizes[kind], times[kind]) for kind in USES}
         try:
-            mix = {kind: (sizes[kind], times[kind]) for kind in USES}
             asked = read_question(values, host=host, one_way=bool(one_way), mix=mix)
             key = studies.start(asked, question=asked, owner=visitor())
         except CclError as error:
-            sentence = str(error).removeprefix("propose: ")
-            field = field_of(error)
-            if field in FIELDS:
-                return {**clear, field: sentence}
-            shown = text.sentence(sentence)
-            return {**clear, ("host" if field == "host" else "wrong"): shown}
-        return {**clear, "job": {"key": sealed(key)}, "seen": None, "chosen": ""}
+            return _beside(error)
+        return {**_beside(), "job": held(key, asked, catalog), "seen": None, "chosen": ""}
 
     commands.stops(app, lambda job: studies.cancel(key_of(job)), ids.PROPOSE_JOB, ids.PROPOSE_STOP)
 
 
-def _watch(app: Dash, studies: Studies) -> None:
+def _check(app: Dash) -> None:
+    @callback(
+        app,
+        output={
+            "host": Output(ids.PROPOSE_HOST_WRONG, "children", allow_duplicate=True),
+            **{n: Output(field_id(n), "trouble", allow_duplicate=True) for n in FIELDS},
+        },
+        inputs={
+            "values": {name: Input(field_id(name), "value") for name in FIELDS},
+            "host": Input(ids.PROPOSE_HOST, "value"),
+        },
+    )
+    def on_change(*, values: Json, host: str) -> Json:
+        try:
+            read_question(values, host=host, one_way=False, mix=USUAL)
+        except CclError as error:
+            found = _beside(error)
+        else:
+            found = _beside()
+        return {name: said for name, said in found.items() if name != "wrong"}
+
+
+def _beside(error: CclError | None = None) -> Json:
+    """Return what stands beside each field: a sentence at the one that an error is about."""
+    clear: Json = {"host": None, "wrong": None, **dict.fromkeys(FIELDS)}
+    if error is None:
+        return clear
+    sentence, field = str(error).removeprefix("propose: "), field_of(error)
+    if field in FIELDS:
+        return {**clear, field: sentence}
+    return {**clear, ("host" if field == "host" else "wrong"): text.sentence(sentence)}
+
+
+def _watch(app: Dash, studies: Studies, catalog: Catalog | None) -> None:
     app.clientside_callback(
         ClientsideFunction("topoloom", "proposing"),
         Output(ids.PROPOSE_RUN, "style"),
@@ -119,7 +158,8 @@ def _watch(app: Dash, studies: Studies) -> None:
             told = ui.banner("warning", "bad", text.sentence(str(error)))
             return {"status": told, "seen": None, "job": None}
         if stands is None:  # the server has begun anew
-            return {"status": page.status(None), "seen": None, "job": None}
+            again = found_again(studies, catalog, job)
+            return {"status": page.status(None), "seen": None, "job": again}
         now = {"key": job["key"], "order": list(stands.networks), "running": stands.found.running}
         return {"status": page.status(stands), "seen": no_update if now == seen else now}
 
@@ -184,7 +224,7 @@ def _show_cards(app: Dash, studies: Studies) -> None:
     )
 
 
-def _show_prices(app: Dash, studies: Studies) -> None:
+def _show_prices(app: Dash, studies: Studies, catalog: Catalog | None) -> None:
     @callback(
         app,
         output={
@@ -192,14 +232,30 @@ def _show_prices(app: Dash, studies: Studies) -> None:
             "parts": Output(ids.PROPOSE_PARTS, "data"),
         },
         inputs={"seen": Input(ids.PROPOSE_SEEN, "data")},
-        state={**JOB, "parts": State(ids.PROPOSE_PARTS, "data")},
+        state={
+            **JOB,
+            "parts": State(ids.PROPOSE_PARTS, "data"),
+            "prices": State({"propose-price": ALL}, "value"),
+        },
     )
     def on_parts(*, job: Json | None, parts: list[str], **_: Any) -> Json:
         stands = _standing(studies, job)
         found = {} if stands is None else stands.parts
-        if sorted(found) == parts or not found:
+        if stands is None or sorted(found) == parts or not found:
             return {}
-        return {"prices": page.prices(found), "parts": sorted(found)}
+        own = {**prices_of(catalog, stands), **_prices()}
+        return {"prices": page.prices(found, own), "parts": sorted(found)}
+
+
+def _remember(app: Dash, studies: Studies, catalog: Catalog) -> None:
+    @app.callback(
+        inputs={name: LOOKED[name] for name in ("seen", "up", "across", "prices")}, state=JOB
+    )
+    def on_look(*, job: Json | None, up: str, across: str, **_: Any) -> None:
+        stands, prices = _standing(studies, job), _prices()
+        # Fields of prices follow once networks are there; without them nothing was typed.
+        if stands is not None and prices and not stands.found.running:
+            remember(catalog, stands, axes=(up, across), prices=prices)
 
 
 def dots_of(stands: Standing, axes: tuple[str, str], chosen: str) -> list[Dot]:

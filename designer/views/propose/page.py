@@ -12,6 +12,7 @@ from designer.shell import ids, ui
 from designer.views.draw.wizard import picture
 from designer.views.propose.running import ALONE, FIELDS, USES, Json, Standing
 from designer.views.solve.forms import PERSISTED
+from gallery.costs.bill import NOT_MODELLED
 from widgets import QuantityField
 from widgets.charts.proposals import RESPECTS
 
@@ -180,8 +181,16 @@ def _mix() -> html.Div:
     return ui.div("ds-pro-mix", *rows)
 
 
-def prices(parts: Mapping[str, Json]) -> list[Any]:
-    """Return a field for the price of each part; what is typed moves the front."""
+def prices(parts: Mapping[str, Json], own: Mapping[str, float]) -> list[Any]:
+    """Return a field for the price of each part; what is typed moves the front.
+
+    Parameters
+    ----------
+    parts
+        By name.
+    own
+        Prices that the user has typed.
+    """
     rows = [
         QuantityField(
             id={"propose-price": name},
@@ -189,7 +198,7 @@ def prices(parts: Mapping[str, Json]) -> list[Any]:
             what=f"the price of {part['title']}",
             label=f"{part['title']}, $ {'per m' if part['unit'] == 'm' else 'each'}",
             title="low {:,.0f}, high {:,.0f}".format(part["dollars"][0], part["dollars"][2]),
-            value=part["dollars"][1],
+            value=own.get(name, part["dollars"][1]),
             least=0,
             debounce=300,
             size="xs",
@@ -198,7 +207,8 @@ def prices(parts: Mapping[str, Json]) -> list[Any]:
     ]
     note = (
         "Typical prices since August 2024, many assumed; put yours in. Of switches and cables: "
-        "GPUs, hosts and their network cards cost the same for all."
+        "GPUs, hosts and their network cards cost the same for all. "
+        f"{text.sentence(NOT_MODELLED)}"
     )
     return [html.P(note, className="ds-quiet"), *rows] if rows else [_NO_PRICES]
 
@@ -212,9 +222,11 @@ def _plot() -> html.Div:
             ui.div("ds-pro-status", status(None), id=ids.PROPOSE_STATUS),
             ui.div(
                 "ds-row",
-                ui.select(ids.PROPOSE_UP, choices, value="mix", aria_label="Up"),
+                ui.select(ids.PROPOSE_UP, choices, value="mix", aria_label="Up", **PERSISTED),
                 html.Span("over", className="ds-pro-by"),
-                ui.select(ids.PROPOSE_ACROSS, choices, value="dollars", aria_label="Across"),
+                ui.select(
+                    ids.PROPOSE_ACROSS, choices, value="dollars", aria_label="Across", **PERSISTED
+                ),
                 _exports(),
             ),
         ),
@@ -287,12 +299,13 @@ def status(stands: Standing | None) -> Any:
             "ds-cmp-line", dmc.Loader(size=12), html.Span(words, role="status"), html.Small(doing)
         )
     ended = "Stopped" if found.cancelled else "Finished"
-    words = f"{ended}: {many} in {text.seconds(found.seconds)}"
-    left = stands.front.get("left_out", 0)
+    seconds = stands.front.get("seconds", found.seconds)
+    words = f"{ended}: {many} in {text.seconds(seconds)}"
+    left, missing = stands.front.get("left_out", 0), stands.front.get("not_tried", "")
     more = f"{left} more could not be scored exactly in time" if left else ""
-    return ui.div(
-        "ds-cmp-line", ui.icon("check"), html.Span(words, role="status"), html.Small(more)
-    )
+    line = (ui.icon("check"), html.Span(words, role="status"), html.Small(more, title=more))
+    note = ui.div("ds-note", text.sentence(f"not tried: {missing}")) if missing else None
+    return html.Div([ui.div("ds-cmp-line", *line), note])
 
 
 def cards(
@@ -332,20 +345,22 @@ def _card(stands: Standing, key: str, place: int, *, marks: tuple[bool, bool, bo
     ]
     return ui.div(
         "ds-pro-card",
+        ui.div("ds-pro-title", _picture(each), html.Div(head)),
+        html.P(stands.front.get("why", {}).get(key, ""), className="ds-pro-why"),
+        html.Dl(rows, className="ds-pro-figures"),
         ui.div(
-            "ds-pro-title",
-            _picture(each),
-            html.Div(head),
+            "ds-row ds-pro-next",
+            ui.button(
+                "Open on the canvas", {"propose-open": key}, size="compact-sm", variant="light"
+            ),
             dmc.Checkbox(
                 id={"propose-pick": key},
+                label="Side by side",
                 checked=ticked,
                 size="xs",
                 **ui.attributes(aria_label=f"Side by side: {each['name']}"),
             ),
         ),
-        html.P(stands.front.get("why", {}).get(key, ""), className="ds-pro-why"),
-        html.Dl(rows, className="ds-pro-figures"),
-        ui.button("Open on the canvas", {"propose-open": key}, size="compact-sm", variant="light"),
         data_chosen=chosen,
         id={"propose-card": key},
     )

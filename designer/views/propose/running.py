@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ccl.errors import CclError
-from ccl.serialization.quantity import KINDS, parse_quantity
+from ccl.serialization.quantity import KINDS, format_size, parse_quantity
 from designer.studies import Found, Studies
 
 Json = dict[str, Any]
@@ -83,7 +83,7 @@ def read_question(
     CclError
         If a number cannot be read or is out of range, or nothing is wanted.
     """
-    from formulations.proposals import Request, read_mix  # noqa: PLC0415  it loads a compiler
+    from formulations.proposals import Request, host_of, read_mix  # noqa: PLC0415  a compiler
 
     request: Json = {}
     for name, each in FIELDS.items():
@@ -100,8 +100,24 @@ def read_question(
         if times
     ]
     request |= {"host": None if host == ALONE else host, "one_way": one_way, "mix": uses}
-    Request(**{**request, "mix": read_mix(uses)})
+    host_of(Request(**{**request, "mix": read_mix(uses)}))  # it may not divide the GPUs
     return request
+
+
+def as_typed(request: Mapping[str, Any]) -> tuple[Json, dict[str, tuple[str, float]]]:
+    """Return the values of `FIELDS` of a request, and of each of `USES` its size and times.
+
+    It is the inverse of `read_question`. Of several lines of a kind in a mix, which only a file can
+    have, the last is said.
+    """
+    values = {name: request.get(name, each.value) for name, each in FIELDS.items()}
+    uses = {each["collective"]: each for each in request["mix"]}
+    mix = {}
+    for kind, (_, usual, _) in USES.items():
+        use = uses.get(kind, {"size": usual, "times": 0})
+        size = use["size"] if isinstance(use["size"], str) else format_size(use["size"])
+        mix[kind] = size, use.get("times", 1)
+    return values | {"radix": request.get("radix") or ""}, mix
 
 
 def field_of(error: CclError) -> str:
@@ -148,12 +164,16 @@ class Standing:
     @property
     def parts(self) -> dict[str, Json]:
         """The parts of all networks, by name."""
-        return {part["part"]: part for each in self.networks.values() for part in each["parts"]}
+        return parts_of(self.networks)
+
+    def own(self, prices: Mapping[str, float]) -> dict[str, float]:
+        """Return those of the prices that are not the usual ones."""
+        usual = {name: part["dollars"][1] for name, part in self.parts.items()}
+        return {name: price for name, price in prices.items() if price != usual.get(name)}
 
     def priced(self, prices: Mapping[str, float]) -> "Standing":
         """Return the same at other prices of parts, in dollars; typical ones keep their span."""
-        usual = {name: part["dollars"][1] for name, part in self.parts.items()}
-        own = {name: price for name, price in prices.items() if price != usual.get(name)}
+        own = self.own(prices)
         networks = {key: _priced(each, own) for key, each in self.networks.items()}
         return replace(self, networks=networks)
 
@@ -161,6 +181,11 @@ class Standing:
     def trouble(self) -> str:
         """Why it ended before its time, or nothing."""
         return str(self.found.last("error") or "")
+
+
+def parts_of(networks: Mapping[str, Json]) -> dict[str, Json]:
+    """Return the parts of all networks, by name."""
+    return {part["part"]: part for each in networks.values() for part in each["parts"]}
 
 
 def _priced(network: Json, prices: Mapping[str, float]) -> Json:

@@ -42,7 +42,7 @@ def search(request: Mapping[str, Any]) -> Iterator[Json]:
                 if id(each) not in told:
                     key = f"n{len(told)}"
                     told[id(each)] = key, each
-                    yield {"candidate": {"key": key, **_candidate(each)}}
+                    yield {"candidate": _candidate(key, each)}
             if front.done or monotonic() - last >= PAUSE:
                 last = monotonic()
                 yield {"front": _front(front, {number: key for number, (key, _) in told.items()})}
@@ -51,9 +51,17 @@ def search(request: Mapping[str, Any]) -> Iterator[Json]:
     yield {"done": True}
 
 
-def _candidate(found: Candidate) -> Json:
+def described(front: Front) -> tuple[dict[str, Json], Json]:
+    """Return all networks of a front by key, the best first, and the front, as `search` does."""
+    keys = {id(each): f"n{place}" for place, each in enumerate(front.candidates)}
+    networks = {keys[id(each)]: _candidate(keys[id(each)], each) for each in front.candidates}
+    return networks, _front(front, keys)
+
+
+def _candidate(key: str, found: Candidate) -> Json:
     score, bill = found.score, found.bill
     return {
+        "key": key,
         "name": found.name,
         "family": found.family,
         "one_way": found.one_way,
@@ -91,6 +99,7 @@ def _front(front: Front, keys: Mapping[int, str]) -> Json:
         "stage": front.stage,
         "seconds": front.seconds,
         "left_out": front.left_out,
+        "not_tried": front.not_tried,
     }
 
 

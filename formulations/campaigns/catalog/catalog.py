@@ -7,6 +7,7 @@ a result of ``topoloom/1`` each.
 import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -260,6 +261,18 @@ class Catalog:
         self.path = usual_path() if path is None else Path(path)
         self._engine = opened(self.path)
 
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """Give a connection that reads; errors as `described`."""
+        with described(self.path), self._engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """Give a connection that may write, all of the block or nothing; errors as `described`."""
+        with described(self.path), writing(self._engine) as connection:
+            yield connection
+
     def keep(self, result: Result, *, time_limit: float | None = None) -> bool:
         """Keep a result; return whether it is new, or better than what was there.
 
@@ -293,7 +306,7 @@ class Catalog:
             Of the Topoloom that has found them.
         """
         pairs = [(each, form_of(each.problem)) for each in results]
-        with described(self.path), writing(self._engine) as connection:
+        with self.writing() as connection:
             return sum(
                 put(connection, each, form, given=given_to(each, time_limit), version=version)
                 for each, form in pairs
@@ -335,7 +348,7 @@ class Catalog:
         """
         wanted = self._wanted(problem, formulation, options)
         form = form_of(problem)
-        with described(self.path), self._engine.connect() as connection:
+        with self.reading() as connection:
             rows = connection.execute(
                 wanted.where(QUESTIONS.c.digest == form.digest, PLANS.c.size == size_of(problem))
             ).all()
@@ -377,13 +390,13 @@ class Catalog:
             wanted = wanted.where(QUESTIONS.c.kind == kind)
         if formulation is not None:
             wanted = wanted.where(PLANS.c.formulation == formulation)
-        with described(self.path), self._engine.connect() as connection:
+        with self.reading() as connection:
             return tuple(map(entry_of, connection.execute(wanted)))
 
     def family(self, problem: Problem) -> tuple[Entry, ...]:
         """List what is stored of a collective on a cluster: every size and number of chunks."""
         wanted = listed().where(QUESTIONS.c.family == form_of(problem).family)
-        with described(self.path), self._engine.connect() as connection:
+        with self.reading() as connection:
             return tuple(map(entry_of, connection.execute(wanted.order_by(PLANS.c.id))))
 
     def load(self, entry: Entry | int, problem: Problem | None = None) -> Result | None:
@@ -399,7 +412,7 @@ class Catalog:
             for.
         """
         number = entry if isinstance(entry, int) else entry.number
-        with described(self.path), self._engine.connect() as connection:
+        with self.reading() as connection:
             row = connection.execute(whole().where(PLANS.c.id == number)).first()
         if row is None:
             return None
@@ -413,13 +426,13 @@ class Catalog:
 
     def count(self) -> int:
         """Return how many plans there are."""
-        with described(self.path), self._engine.connect() as connection:
+        with self.reading() as connection:
             return int(connection.execute(select(func.count()).select_from(PLANS)).scalar_one())
 
     def forget(self, entries: Iterable[Entry | int]) -> int:
         """Remove plans; return how many were there."""
         numbers = [each if isinstance(each, int) else each.number for each in entries]
-        with described(self.path), writing(self._engine) as connection:
+        with self.writing() as connection:
             gone = sum(
                 connection.execute(delete(PLANS).where(PLANS.c.id == number)).rowcount
                 for number in numbers
@@ -430,12 +443,12 @@ class Catalog:
 
     def faults(self) -> tuple[str, ...]:
         """Check the file and verify every plan anew; say what is wrong with either."""
-        with described(self.path), self._engine.connect() as connection:
+        with self.reading() as connection:
             said = connection.exec_driver_sql("PRAGMA integrity_check").scalars().all()
             numbers = connection.execute(select(PLANS.c.id)).scalars().all()
         found = [f"the file: {each}" for each in said if each != "ok"]
         for number in numbers:
-            with described(self.path), self._engine.connect() as connection:
+            with self.reading() as connection:
                 row = connection.execute(whole().where(PLANS.c.id == number)).first()
             if row is not None:
                 found += faults_in(row)

@@ -344,7 +344,7 @@ def squeezed(value: dict[str, Any]) -> bytes:
 
 def problem_in(content: bytes) -> Problem:
     """Return a problem that `problem_bytes` has written."""
-    return topoloom.problem_from_json(msgspec.json.decode(_unsqueezed(content)))
+    return topoloom.problem_from_json(msgspec.json.decode(unsqueezed(content)))
 
 
 def problem_bytes(problem: Problem) -> bytes:
@@ -352,7 +352,7 @@ def problem_bytes(problem: Problem) -> bytes:
     return squeezed(topoloom.problem_to_json(problem))
 
 
-def _unsqueezed(content: bytes) -> bytes:
+def unsqueezed(content: bytes) -> bytes:
     """Return what was compressed, no more of it than a file of ours may have."""
     reader = zlib.decompressobj()
     plain = reader.decompress(content, MOST_BYTES)
@@ -363,7 +363,7 @@ def _unsqueezed(content: bytes) -> bytes:
 
 def _read(content: bytes) -> _Packed:
     try:
-        read = msgspec.json.decode(_unsqueezed(content), type=_Packed)
+        read = msgspec.json.decode(unsqueezed(content), type=_Packed)
     except (zlib.error, msgspec.DecodeError) as error:
         raise CatalogError(f"its stored content is damaged: {error}") from error
     if not read.bounds or read.stop not in Stop.__members__:

@@ -227,11 +227,32 @@ Each chunk of the question is in so many `parts`; the largest has `chunk` bytes.
 """
 
 
+PROPOSALS = sql.Table(
+    "proposals",
+    META,
+    sql.Column("id", sql.Integer, primary_key=True),
+    sql.Column("digest", sql.String(32), nullable=False, unique=True),
+    sql.Column("title", sql.String, nullable=False),
+    sql.Column("best", sql.String, nullable=False),
+    sql.Column("networks", sql.Integer, nullable=False),
+    sql.Column("seconds", sql.Float, nullable=False),
+    sql.Column("version", sql.String, nullable=False),
+    sql.Column("stored", sql.String, nullable=False),
+    sql.Column("view", sql.String, nullable=False, server_default="{}"),
+    sql.Column("content", sql.LargeBinary, nullable=False),
+)
+"""Searches for networks, one of each request; `view` is how it was looked at, in JSON."""
+
+
 def _first(connection: sql.Connection) -> None:
     META.create_all(connection, checkfirst=False)
 
 
-MIGRATIONS = (_first, among_which_plans)
+def _with_proposals(connection: sql.Connection) -> None:
+    PROPOSALS.create(connection, checkfirst=True)
+
+
+MIGRATIONS = (_first, among_which_plans, _with_proposals)
 """What makes the tables of each version of those before it; the file says which it has."""
 
 

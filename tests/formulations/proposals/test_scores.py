@@ -16,7 +16,7 @@ from formulations.proposals.families import closed, expansions, fits, lattices
 from formulations.proposals.rewiring import Annealing, network_of
 from formulations.proposals.scores import ports_bound
 from gallery import open_cluster
-from gallery.expansions import cartesian_product, expand_degree, line_graph
+from gallery.expansions import cartesian_product, expand_degree, in_planes, line_graph
 
 KINDS = ("all-gather", "all-reduce", "all-to-all")
 
@@ -55,6 +55,9 @@ NETWORKS = {name: partial(open_cluster, name) for name in NAMED} | {
     ),
     "copies": lambda: expand_degree(open_cluster("ring:gpus=5"), 2),
     "rewired": rewired,
+    "planes of a dragonfly": lambda: in_planes(open_cluster("dragonfly:groups=3,routers=3"), 2),
+    "planes of rails": lambda: in_planes(open_cluster("rail-only:hosts=2,gpus=4"), 2),
+    "planes of boards": lambda: in_planes(open_cluster("hamming-mesh"), 2),
 }
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from ccl.errors import FormatError, ProblemError
 from formulations.proposals import Candidate, Mix, Request, Use, pareto, propose, read_mix, score
+from formulations.proposals.families import closed
 from gallery import open_cluster
 
 SMALL = Request(gpus=10, ports=3, seconds=60, cores=1)
@@ -46,6 +47,15 @@ def test_the_best_is_better_than_the_torus_and_says_so(fronts):
     assert "No network of 3 ports for each GPU moves all-to-all faster" in last.why(best)
 
 
+def test_networks_that_are_too_large_to_be_rewired_are_named_and_others_stand_instead():
+    """500,000 amounts are 353 GPUs of 4 ports; up to there nothing is missing."""
+    front = next(propose(Request(gpus=512, ports=4, seconds=1, cores=1)))
+
+    assert len(front.candidates) == 1
+    assert "512 GPUs with 4 ports are too many for exact rates, 353 GPUs" in front.not_tried
+    assert next(propose(SMALL)).not_tried == ""
+
+
 def test_one_mix_of_latency_alone_ranks_by_it():
     request = replace(SMALL, mix=Mix((Use("latency", 8e3),)))
     *_, last = propose(request)
@@ -81,6 +91,43 @@ def test_switched_networks_of_hosts_pay_for_oversubscription_in_all_to_all_alone
     assert few.along("all-to-all") == pytest.approx(full.along("all-to-all") * 64 * 4 / 120)
     assert few.along("all-gather") == pytest.approx(full.along("all-gather"))
     assert few.score.switches < full.score.switches
+
+
+@pytest.mark.slow
+def test_every_switched_family_has_as_many_planes_as_a_gpu_has_ports():
+    """A port in each plane: rates of one port times the ports, and so are switches and cables."""
+    ports = 3
+    one, several = (
+        {
+            (draft.family, made.name.removesuffix(f", {ports} planes")): made
+            for draft in closed(Request(gpus=128, ports=each, radix=16, bandwidth=200.0))
+            if (made := made_of(draft)) is not None
+        }
+        for each in (1, ports)
+    )
+    families = {"fat-tree", "dragonfly", "dragonfly+", "HyperX"}
+    assert families <= {family for family, _ in one}
+    for key in (key for key in one if key[0] in families):
+        plain, planes = (score(each[key], ("all-to-all",), seconds=9) for each in (one, several))
+        rate = plain.rates["all-to-all"].algbw
+        assert planes.rates["all-to-all"].algbw == pytest.approx(ports * rate), key
+        assert (planes.cables, planes.switches) == (ports * plain.cables, ports * plain.switches)
+
+
+def made_of(draft):
+    """Return a network, None where there is none of such a size."""
+    try:
+        return draft.make()
+    except ProblemError:
+        return None
+
+
+@pytest.mark.parametrize("ports", [1, 4])
+def test_nothing_but_its_ports_limits_a_gpu_that_stands_alone(ports):
+    """All links of what is proposed are as fast as a port, or several of them."""
+    for draft in closed(Request(gpus=16, ports=ports, radix=16, bandwidth=200.0)):
+        made = made_of(draft)
+        assert made is None or {each.bandwidth / each.count for each in made.links} == {200.0}
 
 
 @dataclass(frozen=True)
