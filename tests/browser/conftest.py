@@ -126,15 +126,17 @@ def served(code: str, *arguments: str) -> Iterator[tuple[str, int]]:
     )
     address = f"http://127.0.0.1:{port}/"
     until = time.monotonic() + START
-    while process.poll() is None and time.monotonic() < until:
-        try:
-            urllib.request.urlopen(address, timeout=1).close()
-            break
-        except OSError:
-            time.sleep(0.1)
-    yield address, process.pid
-    process.terminate()
-    process.wait(10)
+    try:
+        while process.poll() is None and time.monotonic() < until:
+            try:
+                urllib.request.urlopen(address, timeout=1).close()
+                break
+            except OSError:
+                time.sleep(0.1)
+        yield address, process.pid
+    finally:
+        process.terminate()
+        process.wait(10)
 
 
 @pytest.fixture(scope="session")
