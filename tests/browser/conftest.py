@@ -9,10 +9,11 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
@@ -46,6 +47,9 @@ from designer.cli import main
 port, *more = sys.argv[1:]
 main(["design", "--no-browser", "--port", port, *more])
 """
+START = 120.0
+"""Seconds that a server may take to load what it needs, on a machine that does other things."""
+
 LOCAL = ("http://127.0.0.1", "ws://127.0.0.1", "file:", "data:", "blob:", "about:")
 
 RANKS = 4
@@ -121,22 +125,42 @@ def served(code: str, *arguments: str) -> Iterator[tuple[str, int]]:
         stderr=subprocess.DEVNULL,
     )
     address = f"http://127.0.0.1:{port}/"
-    for _ in range(300):
-        try:
-            urllib.request.urlopen(address, timeout=1).close()
-            break
-        except OSError:
-            time.sleep(0.1)
-    yield address, process.pid
-    process.terminate()
-    process.wait(10)
+    until = time.monotonic() + START
+    try:
+        while process.poll() is None and time.monotonic() < until:
+            try:
+                urllib.request.urlopen(address, timeout=1).close()
+                break
+            except OSError:
+                time.sleep(0.1)
+        yield address, process.pid
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+@pytest.fixture(scope="session")
+def served_to_all() -> Iterator[tuple[str, int]]:
+    """One Designer for all files: a page has a session of its own, and beginning one takes long."""
+    with served(SERVE) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[tuple[str, int]]:
-    """A Designer in a process of its own: (address, process id)."""
-    with served(SERVE) as found:
-        yield found
+def server(served_to_all: tuple[str, int]) -> Iterator[tuple[str, int]]:
+    """A Designer in a process of its own: (address, process id).
+
+    What still computes for a page of a file is ended with the file, as the server would wait for
+    the page to come back.
+    """
+    yield served_to_all
+    for each in psutil.Process(served_to_all[1]).children(recursive=True):
+        with suppress(psutil.Error):
+            if any(
+                word.startswith("formulations") or word.endswith(".worker")
+                for word in each.cmdline()
+            ):
+                each.kill()
 
 
 @pytest.fixture

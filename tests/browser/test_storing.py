@@ -90,3 +90,36 @@ def test_a_drawing_that_the_server_has_lost_is_stored_again(page, server, drive)
     name = page.locator("#inspector").get_by_label(re.compile("Name")).first
     expect(name).to_have_value(driver.names[0])
     expect(page.get_by_text("The server did not take this")).to_have_count(0)
+
+
+def test_components_look_at_the_store_once_and_only_where_it_says_something(page, server, drive):
+    """Neither which callbacks wait nor each of many small changes makes all of them look anew."""
+    page.goto(server[0])
+    drive(page)
+    settle(page)
+
+    looks = page.evaluate("""async () => {
+        const counts = [];
+        let looks = 0;
+        const leave = store.subscribe(() => { looks += 1; });
+        const count = async (change) => {
+            looks = 0;
+            change();
+            counts.push(looks);
+            await null; // what is put off to the end of the turn has come
+            counts.push(looks);
+        };
+        await count(() => store.dispatch({ type: "nothing of Dash" }));
+        await count(() => {
+            const itempath = store.getState().paths.strs.counts;
+            for (let time = 0; time < 5; time++) {
+                store.dispatch({ type: "RESET_COMPONENT_STATE", payload: { itempath } });
+            }
+        });
+        await count(() => dash_clientside.set_props("counts", { title: "as it was" }));
+        leave();
+        return counts;
+    }""")
+
+    assert looks[:4] == [0, 0, 0, 1]
+    assert looks[4] >= 1

@@ -82,6 +82,7 @@ def test_stages_of_many_gpus_take_the_paths_along_their_rows():
 
 @pytest.mark.parametrize("size", [1e3, 1e6])
 @pytest.mark.parametrize("cluster", ["ndv2:hosts=2", "torus", "hypercube"])
+@pytest.mark.cover(3)
 def test_formulas_put_first_what_is_good(cluster, size):
     """The first word by its formulas, tried alone, is within half as much again as the best."""
     problem = asked(cluster, size)

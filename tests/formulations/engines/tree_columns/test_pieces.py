@@ -48,6 +48,7 @@ def test_a_dgx_1_is_optimal_with_pieces_of_twelfths(kind, makespan):
     ("cluster", "size", "most"),
     [("mi250", 64e3, 4.3), ("dgx-1v", 64e3, 3.1), ("dgx-a100:hosts=2", 1e6, 9.6)],
 )
+@pytest.mark.cover(1)
 def test_where_latency_counts_all_reduce_takes_undirected_trees(cluster, size, most):
     """Over each edge of the tree of a piece goes what is on either side of it, both ways."""
     result = solve(asked(cluster, "all-reduce", size), "pieces", time_limit=20)
@@ -58,6 +59,7 @@ def test_where_latency_counts_all_reduce_takes_undirected_trees(cluster, size, m
     assert len(edges) == 2 * (ranks - 1) * len(result.problem.collective.chunks)
 
 
+@pytest.mark.slow
 def test_where_few_gpus_are_at_the_network_roots_are_free():
     """By a share each 10.1 us; the GPUs at the ports add up more than the others do."""
     result = solve(asked("ndv2:hosts=2", "all-reduce", 64e3), "pieces", time_limit=20)
