@@ -2,6 +2,7 @@
 
 from math import inf
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -224,7 +225,7 @@ def test_a_family_a_little_behind_with_few_pieces_is_tried_with_more():
 
 
 def test_what_is_slower_than_a_plan_elsewhere_is_neither_kept_nor_verified():
-    waiting = SimpleNamespace(time=9.0, jobs=None)
+    waiting: Any = SimpleNamespace(time=9.0, jobs=None)
     run = SimpleNamespace(best=None, enough=False, known=lambda: inf)
     limits = Limits(clock() + 5.0, run)
     assert not limits.beaten(9.0)
