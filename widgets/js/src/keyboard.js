@@ -17,7 +17,7 @@ export const SHEET = [
   ["Shift+G  Shift+S  Shift+M  Shift+N", "the same, linked to all that is selected; so does Shift and a click on a tile"],
   ["Enter", "select the first device, then Tab and Shift+Tab walk on; open a folded host"],
   ["O", "fold or open the selected hosts, or all of them"],
-  ["R", "fold or open racks and pods, as names and links tell them"],
+  ["R", "fold racks, then pods, as names and links tell them, and open them"],
   ["L", "link: Tab or arrows choose the other end, Enter draws"],
   ["Shift+Enter", "keep what is selected while Tab and U select more"],
   ["U  Shift+U", "select a link of what is selected, then the next one; all of them"],
@@ -54,7 +54,7 @@ export const SHEET = [
 ];
 
 const PLAIN = {
-  v: ["select"], l: ["link"], b: ["labels"], "#": ["grid"], f: ["fit"], z: ["zoom_selection"], 0: ["zoom"], ContextMenu: ["menu"], h: ["heat"], o: ["fold"], t: ["log"], i: ["inspect"], q: ["layout"], r: ["fold", { level: "pod" }], c: ["color_links"], p: ["present"], w: ["follow"], "?": ["shortcuts"],
+  v: ["select"], l: ["link"], b: ["labels"], "#": ["grid"], f: ["fit"], z: ["zoom_selection"], 0: ["zoom"], ContextMenu: ["menu"], h: ["heat"], o: ["fold"], t: ["log"], i: ["inspect"], q: ["layout"], r: ["fold", { level: "next" }], c: ["color_links"], p: ["present"], w: ["follow"], "?": ["shortcuts"],
   g: ["add", { kind: "gpu" }], s: ["add", { kind: "switch" }], m: ["add", { kind: "memory" }],
   ",": ["step", { by: -1, of: "step" }], ".": ["step", { by: 1, of: "step" }],
   n: ["add", { kind: "nic" }], d: ["build"], e: ["note"], x: ["frame"], a: ["select_note"], y: ["map"], F2: ["rename"], 2: ["stamp", { times: 2 }], 4: ["stamp", { times: 4 }], 8: ["stamp", { times: 8 }],
