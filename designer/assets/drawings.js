@@ -273,11 +273,16 @@
     ];
   };
 
-  /** Draw the dialog anew. @param {string} [focus] selector of what has the focus then */
+  /** What a button or a field is called. @param {Element} each */
+  const called = (each) => each.getAttribute("aria-label") ?? each.textContent;
+
+  /** Draw the dialog anew. @param {string} [focus] selector of what has the focus then, by default what has it now */
   const refresh = async (focus) => {
     const children = await content();
+    const had = root().contains(document.activeElement) ? document.activeElement : null;
     root().replaceChildren(...children);
-    const target = focus && root().querySelector(focus);
+    const same = () => had && [...root().querySelectorAll("button, input")].find((each) => called(each) === called(had));
+    const target = focus ? root().querySelector(focus) : same();
     target?.focus();
     if (target?.matches(".ds-docs-card input")) target.select();
     else if (target?.matches("input")) target.setSelectionRange(target.value.length, target.value.length);

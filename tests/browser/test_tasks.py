@@ -38,11 +38,6 @@ addEventListener("keydown", ({ key, target }) => {
     if (!typed && !["Shift", "Alt"].includes(key)) window.hands.keys.push(key);
 }, true);
 """
-REACHED = """(element) => {
-    if (element.tabIndex < 0 || !element.checkVisibility()) throw new Error("out of Tab's reach");
-    element.focus();
-}"""
-
 Task = Callable[["Hand"], None]
 ON_CANVAS: list[tuple[str, Task]] = []
 IN_DESIGNER: list[tuple[str, Task]] = []
@@ -56,6 +51,13 @@ def task(where: str) -> Callable[[Task], Task]:
         return does
 
     return listed
+
+
+def reach(wanted: Locator) -> None:
+    """Give the focus to what Tab reaches."""
+    wanted.focus()
+    expect(wanted).to_be_focused()
+    assert wanted.evaluate("(element) => element.tabIndex") >= 0
 
 
 class Hand(CanvasDriver):
@@ -78,7 +80,7 @@ class Hand(CanvasDriver):
         if self.mouse:
             button.click()
         else:
-            button.evaluate(REACHED)
+            reach(button)
             self.page.keyboard.press("Enter")
         self.settle()
 
@@ -434,7 +436,7 @@ def overview(hand: Hand) -> None:
     if hand.mouse:
         shown.click(position={"x": 4, "y": 4})
     else:
-        shown.evaluate(REACHED)
+        reach(shown)
         hand.page.keyboard.press("ArrowLeft")
     assert hand.ask("c.cy.pan().x") > before["x"]
 
@@ -765,7 +767,7 @@ def tick(hand: Hand, box: Locator) -> None:
     if hand.mouse:
         box.click()
     else:
-        box.evaluate(REACHED)
+        reach(box)
         hand.page.keyboard.press("Space")
     expect(box).to_be_checked()
 

@@ -48,7 +48,11 @@ export class Overlay {
   /** The view was panned: what is drawn is shifted until it stands still. */
   pan() {
     clearTimeout(this.settling);
-    this.settling = setTimeout(() => this.canvas.alive && this.canvas.redrawAll(), SETTLES);
+    this.settling = setTimeout(() => {
+      if (!this.canvas.alive) return;
+      this.canvas.stage.settle();
+      this.canvas.redrawAll();
+    }, SETTLES);
   }
 
   /** Nothing but the view moved: shift what was drawn to where it is now. */
