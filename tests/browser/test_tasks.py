@@ -75,6 +75,15 @@ class Hand(CanvasDriver):
         else:
             self.keys(*keys)
 
+    def inside(self, by_mouse: Callable[[], Any], *keys: str) -> None:
+        """Do something with the mouse, or press keys where the focus is."""
+        if self.mouse:
+            by_mouse()
+        else:
+            for key in keys:
+                self.page.keyboard.press(key)
+        self.settle()
+
     def press(self, button: Locator) -> None:
         """Click it, or press Enter on it."""
         if self.mouse:
@@ -296,7 +305,10 @@ def guides(hand: Hand) -> None:
         hand.page.keyboard.down("ArrowLeft")
     hand.settle()
     assert ["y", 160] in hand.ask(found)
-    hand.page.mouse.up() if hand.mouse else hand.page.keyboard.up("ArrowLeft")
+    if hand.mouse:
+        hand.page.mouse.up()
+    else:
+        hand.page.keyboard.up("ArrowLeft")
     hand.settle()
     assert hand.ask(found) == []
     x, y = hand.ask("c.drawing.positions.g3")
@@ -320,13 +332,11 @@ def grid(hand: Hand) -> None:
 @task("empty")
 def stamp_and_mesh(hand: Hand) -> None:
     hand.either(lambda: hand.tool("Add a GPU"), "g")
-    hand.choose(
-        hand.ask("c.drawing.positions.gpu0"), "Stamp", "4 in all"
-    ) if hand.mouse else hand.keys("4")
+    hand.either(lambda: hand.choose(hand.ask("c.drawing.positions.gpu0"), "Stamp", "4 in all"), "4")
     assert len(hand.names) == 4
-    hand.choose(
-        hand.ask("c.drawing.positions.gpu0"), "Link", "Each to each"
-    ) if hand.mouse else hand.keys("k")
+    hand.either(
+        lambda: hand.choose(hand.ask("c.drawing.positions.gpu0"), "Link", "Each to each"), "k"
+    )
     assert len(hand.pairs) == 12
 
 
@@ -334,7 +344,7 @@ def stamp_and_mesh(hand: Hand) -> None:
 def all_to_this_one(hand: Hand) -> None:
     """By keys, to the one that Tab has reached last."""
     hand.walk_to("g0", "g1", "g2")
-    hand.choose((200, 160), "Link", "All to g2") if hand.mouse else hand.keys("*")
+    hand.either(lambda: hand.choose((200, 160), "Link", "All to g2"), "*")
     assert {("g0", "g2"), ("g1", "g2")} <= hand.pairs
     assert ("g1", "g3") not in hand.pairs
 
@@ -342,7 +352,7 @@ def all_to_this_one(hand: Hand) -> None:
 @task("hosts")
 def in_pairs(hand: Hand) -> None:
     hand.all_at_once()
-    hand.choose((0, 0), "Link", "In pairs") if hand.mouse else hand.keys("j")
+    hand.either(lambda: hand.choose((0, 0), "Link", "In pairs"), "j")
     assert {("a0", "b0"), ("a1", "b1")} <= hand.pairs
     assert len(hand.pairs) == 4 + 4
 
@@ -369,10 +379,10 @@ def bandwidths_on_links(hand: Hand) -> None:
 def notes_and_frames(hand: Hand) -> None:
     """A note is written; a frame is made, moved, enlarged and deleted."""
     notes = "c.drawing.annotations ?? []"
-    hand.choose((300, 300), "Add a note here") if hand.mouse else hand.keys("e")
+    hand.either(lambda: hand.choose((300, 300), "Add a note here"), "e")
     hand.type("spare")
     hand.walk_to("g0", "g3")
-    hand.choose((0, 0), "Frame around it") if hand.mouse else hand.keys("x")
+    hand.either(lambda: hand.choose((0, 0), "Frame around it"), "x")
     hand.type("Rack 1")
     note, frame = hand.ask(notes)
     assert (note["text"], frame["text"]) == ("spare", "Rack 1")
@@ -403,15 +413,9 @@ def find(hand: Hand) -> None:
     hand.page.keyboard.type("g h1")
     option = hand.page.get_by_role("option")
     expect(option).to_have_count(2)
-    option.nth(1).click() if hand.mouse else [
-        hand.page.keyboard.press(k) for k in ("ArrowDown", "Enter")
-    ]
-    hand.settle()
+    hand.inside(lambda: option.nth(1).click(), "ArrowDown", "Enter")
     assert hand.ask("c.canvas.selection.devices") == ["g3"]
-    hand.page.get_by_role(
-        "button", name="Select all"
-    ).click() if hand.mouse else hand.page.keyboard.press("Control+Enter")
-    hand.settle()
+    hand.inside(hand.page.get_by_role("button", name="Select all").click, "Control+Enter")
     assert hand.ask("c.canvas.selection.devices") == ["g2", "g3"]
 
 
@@ -421,7 +425,7 @@ def zoom_to_selection(hand: Hand) -> None:
     x, y = hand.at("g3")
     if not hand.mouse:
         hand.walk_to("g3")
-    hand.choose((0, 160), "Zoom to selection") if hand.mouse else hand.keys("z")
+    hand.either(lambda: hand.choose((0, 160), "Zoom to selection"), "z")
     box = hand.root.bounding_box()
     assert hand.at("g3")[0] == pytest.approx(box["x"] + box["width"] / 2, abs=2)
     hand.either(lambda: hand.tool("Fit"), "f")
@@ -430,7 +434,7 @@ def zoom_to_selection(hand: Hand) -> None:
 
 @task("ring")
 def overview(hand: Hand) -> None:
-    hand.choose((300, 80), "Overview") if hand.mouse else hand.keys("y")
+    hand.either(lambda: hand.choose((300, 80), "Overview"), "y")
     shown = hand.page.get_by_role("group", name="Overview: arrows move the view")
     before = hand.ask("c.cy.pan()")
     if hand.mouse:
@@ -444,9 +448,9 @@ def overview(hand: Hand) -> None:
 @task("racks")
 def fold_hosts_and_racks(hand: Hand) -> None:
     """Racks are told by the names of their hosts."""
-    hand.choose((300, 300), "Fold or open all hosts") if hand.mouse else hand.keys("o")
+    hand.either(lambda: hand.choose((300, 300), "Fold or open all hosts"), "o")
     assert hand.ask("c.shown.groups.length") == 4
-    hand.choose((300, 300), "Fold or open racks and pods") if hand.mouse else hand.keys("r")
+    hand.either(lambda: hand.choose((300, 300), "Fold or open racks and pods"), "r")
     assert hand.ask("c.shown.groups.length") == 2
     key = hand.ask("c.shown.groups[0].key")
     hand.either(lambda: hand.page.mouse.dblclick(*hand.at(key)), "Enter", "Enter")
@@ -462,10 +466,10 @@ def fold_hosts_and_racks(hand: Hand) -> None:
 def colours_and_legend(hand: Hand) -> None:
     """Two GPUs with NVLink at a switch with Ethernet: two media, then two tiers."""
     far = (150, 260)
-    hand.choose(far, "Colours of links") if hand.mouse else hand.keys("c")
+    hand.either(lambda: hand.choose(far, "Colours of links"), "c")
     hand.press(hand.page.get_by_role("button", name="NVLink"))
     assert hand.ask("c.cy.edges('.faded').length") == 1
-    hand.choose(far, "Colours of links") if hand.mouse else hand.keys("c")
+    hand.either(lambda: hand.choose(far, "Colours of links"), "c")
     hand.press(hand.page.get_by_role("button", name="Tier 1"))
     assert hand.ask("c.cy.edges('.faded').length") == 2
 
@@ -623,9 +627,9 @@ def table(hand: Hand) -> None:
     first, second = cells.first, cells.last
     page.evaluate("navigator.clipboard.writeText('40\\t320\\n')")
     hand.press(first)
-    page.locator("#table-paste").click() if hand.mouse else page.keyboard.press("Control+v")
+    hand.inside(page.locator("#table-paste").click, "Control+v")
     expect(first).to_have_value("40 GB/s", timeout=SLOW)
-    page.locator("#table-fill").click() if hand.mouse else page.keyboard.press("Control+d")
+    hand.inside(page.locator("#table-fill").click, "Control+d")
     expect(second).to_have_value("40 GB/s", timeout=SLOW)
     view(hand, "Canvas")
 
@@ -649,7 +653,7 @@ def view(hand: Hand, words: str) -> None:
 def layout_and_back(hand: Hand) -> None:
     pair(hand)
     places = hand.ask("c.drawing.positions")
-    hand.choose((0, -150), "Lay out anew") if hand.mouse else hand.keys("q")
+    hand.either(lambda: hand.choose((0, -150), "Lay out anew"), "q")
     hand.page.wait_for_function(
         f"(x) => JSON.stringify({HANDLE}.drawing.positions) !== x",
         arg=hand.ask("JSON.stringify(x)", places),
@@ -719,7 +723,7 @@ def columns_and_cards(hand: Hand) -> None:
     for side, key in (("left", "["), ("right", "]")):
         column = page.locator(f".ds-{side}")
         for shown in (False, True):
-            hand.either(lambda side=side: page.locator(f"#panel-{side}").click(), key)
+            hand.either(page.locator(f"#panel-{side}").click, key)
             expect(column).to_be_visible(visible=shown)
     head = page.get_by_role("button", name="Gallery", exact=True)
     for shown in (False, True):
@@ -836,7 +840,7 @@ def shared(chromium: Browser) -> Iterator[Page]:
     context.grant_permissions(["clipboard-read", "clipboard-write"])
     context.add_init_script(COUNT)
     page = context.new_page()
-    page.set_default_timeout(15_000)
+    page.set_default_timeout(SLOW)
     page.on("pageerror", lambda error: wrong.append(f"page error: {error}"))
     page.on("console", lambda line: wrong.append(line.text) if line.type == "error" else None)
     page.on(
