@@ -273,15 +273,18 @@
     ];
   };
 
-  /** What a button or a field is called. @param {Element} each */
-  const called = (each) => each.getAttribute("aria-label") ?? each.textContent;
+  /** Which button or field it is: of which row, and its place there; what it is called may change. @param {Element} each */
+  const placeOf = (each) => {
+    const { id = "", version = "" } = each.closest("[data-id], [data-version]")?.dataset ?? {};
+    return [id, version, each.className, [...each.parentElement.children].indexOf(each)].join();
+  };
 
   /** Draw the dialog anew. @param {string} [focus] selector of what has the focus then, by default what has it now */
   const refresh = async (focus) => {
     const children = await content();
-    const had = root().contains(document.activeElement) ? document.activeElement : null;
+    const had = root().contains(document.activeElement) ? placeOf(document.activeElement) : null;
     root().replaceChildren(...children);
-    const same = () => had && [...root().querySelectorAll("button, input")].find((each) => called(each) === called(had));
+    const same = () => [...root().querySelectorAll("button, input")].find((each) => placeOf(each) === had);
     const target = focus ? root().querySelector(focus) : same();
     target?.focus();
     if (target?.matches(".ds-docs-card input")) target.select();
