@@ -295,8 +295,10 @@
     [words, said, looked, renamed] = ["", null, "", ""];
     set("drawings", { opened: true });
     await refresh();
+    root().setAttribute("aria-busy", "true");
     await storage().settle();
     await refresh();
+    root().removeAttribute("aria-busy");
   };
 
   window.dash_clientside = Object.assign({}, window.dash_clientside, {

@@ -107,7 +107,9 @@
 
   document.addEventListener("keydown", (event) => {
     const { target } = event;
-    if (!target.closest?.("#table-pane") || event.altKey) return;
+    // A cell that is drawn anew may lose the focus to the page.
+    const lost = target === document.body && document.getElementById("table-pane")?.checkVisibility();
+    if (!(lost || target.closest?.("#table-pane")) || event.altKey) return;
     const step = { ArrowUp: -1, ArrowDown: 1 }[event.key];
     if (step && target.closest("#table td[data-key]") && !target.hasAttribute("aria-haspopup")) {
       if (walk(target, step)) event.preventDefault();

@@ -562,6 +562,7 @@ def list_of_drawings(hand: Hand) -> Locator:
         hand.page.keyboard.press("Control+o")
     found = hand.page.get_by_role("dialog", name="Drawings")
     expect(found.get_by_role("region", name="Versions")).to_be_visible()
+    expect(found.locator("[aria-busy]")).to_have_count(0)
     return found
 
 
