@@ -44,7 +44,11 @@
     },
   });
 
-  const choose = (what, keys) => set("table-rows", { data: { ...chosen, [what]: keys } });
+  const choose = (what, keys) => {
+    chosen = { ...chosen, [what]: keys }; // the next press may come before Dash tells of this one
+    mark();
+    set("table-rows", { data: chosen });
+  };
 
   /** Mark a row or take its mark away; with Shift all from the one marked last. */
   function pick(row, shift) {
