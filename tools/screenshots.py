@@ -200,6 +200,12 @@ def large(name: str, counted: str, **parameters: int) -> Callable[[Page], None]:
     return prepare
 
 
+def racks(page: Page) -> None:
+    """Fold 1,024 GPUs into racks."""
+    large("DGX H100", "1024 GPUs", Hosts=128)(page)
+    page.get_by_role("button", name="Fold racks").click()
+
+
 def presented(page: Page) -> None:
     """Present an all-reduce on a ring to a class, the answer hidden."""
     open_cluster(page, "DGX A100", counted="8 GPUs", Hosts=1)
@@ -288,6 +294,7 @@ PICTURES = (
     Picture("large-mi250", "dark", large("MI250", "64 GPUs", Hosts=4)),
     Picture("large-fat-tree", "light", large("Fat-tree", "128 GPUs", Radix=8)),
     Picture("large-thousand", "dark", large("DGX H100", "1024 GPUs", Hosts=128)),
+    Picture("large-racks", "light", racks),
     Picture("inspector", "light", inspected),
     Picture("what-if", "light", what_if),
     Picture("wizard", "light", wizard),

@@ -273,11 +273,19 @@
     ];
   };
 
-  /** Draw the dialog anew. @param {string} [focus] selector of what has the focus then */
+  /** Which button or field it is: of which row, and its place there; what it is called may change. @param {Element} each */
+  const placeOf = (each) => {
+    const { id = "", version = "" } = each.closest("[data-id], [data-version]")?.dataset ?? {};
+    return [id, version, each.className, [...each.parentElement.children].indexOf(each)].join();
+  };
+
+  /** Draw the dialog anew. @param {string} [focus] selector of what has the focus then, by default what has it now */
   const refresh = async (focus) => {
     const children = await content();
+    const had = root().contains(document.activeElement) ? placeOf(document.activeElement) : null;
     root().replaceChildren(...children);
-    const target = focus && root().querySelector(focus);
+    const same = () => [...root().querySelectorAll("button, input")].find((each) => placeOf(each) === had);
+    const target = focus ? root().querySelector(focus) : same();
     target?.focus();
     if (target?.matches(".ds-docs-card input")) target.select();
     else if (target?.matches("input")) target.setSelectionRange(target.value.length, target.value.length);
@@ -287,8 +295,10 @@
     [words, said, looked, renamed] = ["", null, "", ""];
     set("drawings", { opened: true });
     await refresh();
+    root().setAttribute("aria-busy", "true");
     await storage().settle();
     await refresh();
+    root().removeAttribute("aria-busy");
   };
 
   window.dash_clientside = Object.assign({}, window.dash_clientside, {

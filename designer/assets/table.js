@@ -44,7 +44,11 @@
     },
   });
 
-  const choose = (what, keys) => set("table-rows", { data: { ...chosen, [what]: keys } });
+  const choose = (what, keys) => {
+    chosen = { ...chosen, [what]: keys }; // the next press may come before Dash tells of this one
+    mark();
+    set("table-rows", { data: chosen });
+  };
 
   /** Mark a row or take its mark away; with Shift all from the one marked last. */
   function pick(row, shift) {
@@ -88,7 +92,11 @@
     const mark = event.target.closest?.("#table tbody .ds-pick");
     if (mark) pick(rowOf(mark), event.shiftKey);
     const button = event.target.closest?.("[data-sheet]");
-    if (button) act(button.dataset.sheet);
+    if (button?.dataset.sheet === "paste") {
+      // Whoever forbids the page to read it hears why nothing is pasted.
+      const read = navigator.clipboard?.readText() ?? Promise.reject();
+      read.catch(() => "").then((text) => act("paste", text));
+    } else if (button) act(button.dataset.sheet);
   });
 
   /** The same column of the row above or below. */
@@ -103,7 +111,9 @@
 
   document.addEventListener("keydown", (event) => {
     const { target } = event;
-    if (!target.closest?.("#table-pane") || event.altKey) return;
+    // A cell that is drawn anew may lose the focus to the page.
+    const lost = target === document.body && document.getElementById("table-pane")?.checkVisibility();
+    if (!(lost || target.closest?.("#table-pane")) || event.altKey) return;
     const step = { ArrowUp: -1, ArrowDown: 1 }[event.key];
     if (step && target.closest("#table td[data-key]") && !target.hasAttribute("aria-haspopup")) {
       if (walk(target, step)) event.preventDefault();

@@ -60,6 +60,25 @@ def test_a_thousand_gpus_are_a_box_per_host_and_pan_smoothly(rails: Any) -> None
     assert folded < rails.page.evaluate(PAN, 10) / 2
 
 
+def test_hosts_stand_in_racks_of_32_gpus_that_say_which_they_are(show: Any, page: Page) -> None:
+    """Four hosts of 8 GPUs make one, and the eight rails are a box; R folds and opens them."""
+    topology = open_cluster("dgx-h100:hosts=128")
+    rails = show(page, drawing(topology, layout(topology)))
+    rails.keys("r")
+    assert drawn_elements(rails) == [33, 1, 33]
+    titles = rails.ask("c.shown.groups.filter((g) => g.pod).map((g) => g.title)")
+    assert titles == [f"h{4 * i} … h{4 * i + 3}" for i in range(32)]
+    expect(
+        rails.page.get_by_text("32 of 32 racks folded, each 32 GPUs · 4 switches")
+    ).to_be_visible()
+    rails.page.mouse.dblclick(*rails.at(rails.ask("c.shown.groups.find((g) => g.pod).key")))
+    rails.settle()
+    assert drawn_elements(rails) == [31 + 4 + 1, 1, 31 + 4 + 1]
+    rails.page.get_by_role("button", name="Fold racks").click()
+    rails.keys("r")
+    assert drawn_elements(rails) == [129, 1, 129]
+
+
 def test_a_host_opens_with_a_double_click_and_folds_with_a_key(rails: Any) -> None:
     x, y = rails.at("\u0002h4")
     rails.page.mouse.dblclick(x, y)

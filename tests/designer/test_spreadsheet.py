@@ -100,5 +100,7 @@ def test_what_does_not_fit_is_refused_whole(cluster):
         paste_cells("link", rows, (key, "alpha"), "1\n2\n")
     with pytest.raises(CclError, match="has 4 columns, and from Alpha on there are 3"):
         paste_cells("link", rows, (key, "alpha"), "1\t1\tx\ty\n")
+    with pytest.raises(CclError, match="there is no text to paste"):
+        paste_cells("link", rows, (key, "alpha"), "\n")
     with pytest.raises(CclError, match="bandwidth"):
         edit_cells(cluster, "link", paste_cells("link", rows, (key, "bandwidth"), "fast\t\n"))

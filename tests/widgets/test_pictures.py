@@ -213,6 +213,27 @@ def test_folded_boxes_do_not_overlap_and_keep_their_order():
     assert hosts == sorted(hosts, key=lambda at: (at[1], at[0]))
 
 
+def test_pods_have_frames_and_names_as_on_the_canvas():
+    """Radix 8 makes eight pods of 16 GPUs and 8 switches; hosts of racks have theirs by name."""
+    tree = open_cluster("fat-tree:radix=8")
+    stage = Stage.of(tree, layout(tree))
+    assert [title for title, _ in stage.pods] == [f"pod {i}" for i in range(8)]
+    for number, (_, frame) in enumerate(stage.pods):
+        inside = {name for name, box in stage.boxes.items() if box.meets(frame)}
+        assert {f"g{i}" for i in range(16 * number, 16 * number + 16)} <= inside
+        assert len(inside) == 16 + 8
+    words = [each.text for each in View(stage, LIGHT).still() if isinstance(each, Words)]
+    assert [each for each in words if each.startswith("pod")] == [f"pod {i}" for i in range(8)]
+
+    hosts = [f"rack{i // 2}/host{i}" for i in range(4)]
+    gpus = tuple(device("gpu", f"{host}.{k}", host=host) for host in hosts for k in range(2))
+    ends = [(a.name, b.name) for a, b in itertools.pairwise(gpus)]
+    racks = Topology("racks", gpus, tuple(x for e in ends for x in duplex(*e, bandwidth=9.0)))
+    places = {each.name: (150.0 * i, 0.0) for i, each in enumerate(gpus)}
+    assert [title for title, _ in Stage.of(racks, places).pods] == ["rack0", "rack1"]
+    assert Stage.of(pair(), PLACES).pods == []
+
+
 def test_names_that_could_not_be_read_are_not_written():
     """At 160 pixels, 60 of them border, 978 units of a row leave 1.9 for names of 18 units."""
     row = tuple(device("gpu", f"g{rank}") for rank in range(10))

@@ -24,6 +24,7 @@ import numpy as np
 from ccl.layout import layout
 from ccl.text import count
 from ccl.topology import Device, DeviceKind, Link, Topology
+from widgets.print import pods
 from widgets.print.buses import Ends
 from widgets.print.routes import Curve, covered, curve_between, routes_of
 from widgets.print.sheet import Point, Rect, around
@@ -333,6 +334,12 @@ class Stage:
         return {host: around(rects).grown(HOST_PADDING) for host, rects in inside.items()}
 
     @cached_property
+    def pods(self) -> list[tuple[str, Rect]]:
+        """Titles and frames of racks and pods; none of a drawing that is folded."""
+        named = {host: Rect(r.x1, r.y1 - HOST_NAME, r.x2, r.y2) for host, r in self.hosts.items()}
+        return [] if self.groups else pods.frames(self.topology, self.boxes, named)
+
+    @cached_property
     def lanes(self) -> dict[Ends, tuple[Line, bool]]:
         """Line of each link by its ends, and whether it goes from the line's a to its b."""
         return {ends: (line, forth) for line in self.lines for ends, forth in line.carries.items()}
@@ -347,6 +354,7 @@ class Stage:
         """What is around all that is drawn, names of hosts included."""
         rects = list(self.boxes.values())
         rects += [Rect(r.x1, r.y1 - HOST_NAME, r.x2, r.y2) for r in self.hosts.values()]
+        rects += [Rect(r.x1, r.y1 - HOST_NAME, r.x2, r.y2 + HOST_NAME) for _, r in self.pods]
         for line in self.lines:
             points = line.curve.points if line.curve.legs else (line.curve.at(0.5),)
             rects += [Rect(x, y, x, y) for x, y in points if line.curve.c or line.curve.legs]

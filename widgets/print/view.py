@@ -283,8 +283,7 @@ class View:
         """Draw what stands still, without the label of the cut."""
         if self.region is not None:
             yield from self.region.ground(self.look, zoom=self.zoom)
-        for host, rect in self.stage.hosts.items():
-            yield from self._host(host, rect)
+        yield from self._frames()
         crossing = []
         for line in self.stage.lines:
             if self.region is not None and self.region.crosses(line):
@@ -327,11 +326,33 @@ class View:
         if self.region is not None and self.spot is not None:
             yield from self.region.label(self.look, self.spot, size=self._label / self.zoom)
 
-    def _host(self, host: str, rect: Rect) -> Iterator[Shape]:
+    def _frames(self) -> Iterator[Shape]:
+        """Draw the frames of pods, and on these of hosts."""
+        for title, rect in self.stage.pods:
+            yield from self._pod(title, rect)
+        for host, rect in self.stage.hosts.items():
+            yield from self._host(host, rect)
+
+    def _pod(self, title: str, rect: Rect) -> Iterator[Shape]:
+        """Draw a frame, with its name above it, or below it in the lower half."""
+        yield self._framed(rect, title)
+        size = self._size((12.0, 15.0, 19.0))
+        if size * self.zoom < _LEAST:
+            return
+        below = rect.y1 > around([each for _, each in self.stage.pods]).middle[1]
+        at = (rect.x1 + 8, rect.y2 + size + 3 if below else rect.y1 - 7)
+        words = shortened(title, size, max(rect.width, 60.0))
+        yield Words(at, words, size, self.look.dim, bold=True, anchor="start")
+
+    def _framed(self, rect: Rect, title: str) -> Box:
         look = self.look
         dash = (5.0, 4.0) if look.paper else ()
         width, opacity = (0.8, 1.0) if look.paper else (1.2, 0.72)
-        yield Box(rect, look.box, 18.0, look.box_line, self._fine(width), opacity, dash, host)
+        return Box(rect, look.box, 18.0, look.box_line, self._fine(width), opacity, dash, title)
+
+    def _host(self, host: str, rect: Rect) -> Iterator[Shape]:
+        look = self.look
+        yield self._framed(rect, host)
         size = self._size((12.0, 15.0, 19.0))
         if size * self.zoom < _LEAST:
             return

@@ -136,9 +136,11 @@ def paste_cells(what: What, rows: Sequence[Json], at: tuple[str, str], text: str
     Raises
     ------
     ProblemError
-        If it has more rows or columns than there are from there on.
+        If there is none, or it has more rows or columns than there are from there on.
     """
     lines = [line.split("\t") for line in text.rstrip("\r\n").splitlines()]
+    if not lines:
+        raise ProblemError("there is no text to paste; copy cells, and let this page read them")
     columns = COLUMNS[what]
     begin = next(i for i, each in enumerate(columns) if each.key == at[1])
     labels = {each.label.lower(): each for each in columns}

@@ -207,6 +207,7 @@ def toolbar() -> html.Div:
 ACTS = (
     ("fill", "Fill down", "The first selected row's cell of this column for the others (Ctrl+D)"),
     ("copy", "Copy", "The selected rows, or all that are shown, for a spreadsheet (Ctrl+C)"),
+    ("paste", "Paste", "Cells of a spreadsheet, from the cell on that had the focus last (Ctrl+V)"),
     ("clear", "Select none", "Esc"),
     ("undo", "Undo", "Ctrl+Z"),
     ("redo", "Redo", "Ctrl+Shift+Z"),

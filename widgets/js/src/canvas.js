@@ -50,6 +50,9 @@ export class Canvas {
     this.pull = null;
     /** Whether a film is being made. */
     this.filming = false;
+    /** Whether something is to be drawn anew, or the view alone moved. */
+    this.dirty = true;
+    this.panned = false;
     /** What the pointer is over. @type {any} */
     this.hovered = null;
     /** Whether links show their load, and of when: the epoch that is shown, or the whole run. */

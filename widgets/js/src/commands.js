@@ -144,13 +144,12 @@ function nudge(canvas, { dx = 0, dy = 0 }) {
     canvas.notes.nudge(dx, dy);
     return;
   }
-  /** @type {Record<string, [number, number]>} */
-  const to = {};
-  for (const name of chosenDevices(canvas)) {
-    const [x, y] = canvas.drawing.positions[name];
-    to[name] = [x + dx, y + dy];
-  }
-  canvas.commit(edit.move(canvas.drawing, to));
+  const { positions } = canvas.drawing;
+  const names = chosenDevices(canvas);
+  if (!names.length) return;
+  const [right, down] = canvas.snapping.stride(positions[names[0]], [dx, dy]);
+  const to = Object.fromEntries(names.map((name) => [name, /** @type {[number, number]} */ ([positions[name][0] + right, positions[name][1] + down])]));
+  if (canvas.commit(edit.move(canvas.drawing, to))) canvas.snapping.guide(names);
 }
 
 /** Ask the host for the positions of a drawing that nobody has arranged; it answers with a move. @param {Canvas} canvas */
@@ -177,7 +176,7 @@ function editLinks(canvas, { links = chosenLinks(canvas), values, both = true })
 }
 
 /** Link what is selected by a pattern, and say how many links were made. @param {Canvas} canvas */
-function linkBy(canvas, { how, hub = canvas.hovered?.device, ...values }) {
+function linkBy(canvas, { how, hub = canvas.hovered?.device ?? canvas.keyboard.reached, ...values }) {
   const { drawing, selection } = canvas;
   const names = endsOfSelection(drawing, selection, { gpus: how === "mesh" });
   if (names.length < 2) throw new EditError("links need two devices; select more");
@@ -235,6 +234,7 @@ const COMMANDS = {
   note: (canvas, what) => canvas.notes.add({ ...what, kind: "note" }),
   frame: (canvas, what) => canvas.notes.add({ ...what, kind: "frame" }),
   edit_note: (canvas, { number = canvas.notes.selected, values }) => canvas.notes.edit(number, values),
+  resize_note: (canvas, { dx, dy }) => canvas.notes.resize(dx, dy),
   select_note: (canvas, { number }) => (number === undefined ? canvas.notes.walk() : canvas.notes.select(number)),
   rename_device: (canvas, { device, name }) => {
     const selected = canvas.selection.devices.includes(device);

@@ -49,7 +49,7 @@ export class CutView {
     const ends = cuts.flatMap((cut) => cut.links.map(([src, dst]) => endsKey(src, dst)));
     this.canvas.stage.markCut(ends, this.#split(cuts[0]));
     for (const label of this.labels) label.remove();
-    this.labels = cuts.map((cut) => h("div", { class: "tl-note" }, cut.label));
+    this.labels = cuts.map((cut) => h("div", { class: "tl-note" }, ...linesOf(cut.label).map((line) => h("span", {}, line))));
     this.canvas.dom.stage.append(...this.labels);
   }
 
@@ -210,6 +210,12 @@ export class CutView {
     });
     return { devices: devices.filter(Boolean).map(screen), others: [...[...names, ...pods].filter(Boolean).map(screen), ...floating] };
   }
+}
+
+/** A label in two lines, of which the last has what is said last. @param {string} label */
+function linesOf(label) {
+  const at = label.lastIndexOf(" · ");
+  return at < 0 ? [label] : [label.slice(0, at), label.slice(at + 3)];
 }
 
 /** The line from a region to its label. @returns {[import("./types.js").Point, import("./types.js").Point]} */

@@ -13,7 +13,7 @@
 import { h } from "./dom.js";
 import { centre, grown, hullRect, overlap, rectAt } from "./geometry.js";
 import { KINDS, endsKey, linesOf } from "./model.js";
-import { podsOf } from "./pods.js";
+import { podsOf, racksOf } from "./pods.js";
 import { HOST_PADDING } from "./style.js";
 
 /** Devices above which hosts are folded unless they were opened. */
@@ -112,7 +112,8 @@ export function countsOfAll(groups) {
  * @returns {Shown}
  */
 export function shownOf({ topology, positions }, folded) {
-  const groups = folded.size ? [...groupsOf(topology), ...podGroups(topology)].filter((group) => folded.has(group.key)) : [];
+  const all = [...groupsOf(topology), ...racksOf({ topology, positions }), ...podGroups(topology)];
+  const groups = folded.size ? all.filter((group) => folded.has(group.key)) : [];
   if (!groups.length) {
     const lines = linesOf(topology);
     return {
@@ -381,22 +382,28 @@ export class Folding {
     /** Keys of what was opened of a large drawing, and of what was folded of a small one. */
     this.opened = new Set();
     this.closed = new Set();
-    /** Keys of the pods that are folded. */
+    /** Keys of the racks and pods that are folded. */
     this.pods = new Set();
     const button = (label, on) => h("button", { type: "button", onclick: () => this.turn({ on }) }, label);
     this.text = h("span", {});
     this.foldAll = button("Fold all", true);
     this.openAll = button("Open all", false);
-    this.foldPods = h("button", { type: "button", onclick: () => this.turn({ level: "pod" }) }, "Fold pods");
+    const level = (name) => h("button", { type: "button", onclick: () => this.turn({ level: name }) }, `Fold ${name}s`);
+    this.foldRacks = level("rack");
+    this.foldPods = level("pod");
     this.element = h(
       "div", { class: "tl-folding", role: "group", "aria-label": "Folded hosts", hidden: true },
-      this.text, this.foldPods, this.foldAll, this.openAll,
+      this.text, this.foldRacks, this.foldPods, this.foldAll, this.openAll,
     );
   }
 
-  /** Keys of the groups that are folded. @param {import("./types.js").Topology} topology @returns {Set<string>} */
-  folded(topology) {
-    const pods = podGroups(topology).filter(({ key }) => this.pods.has(key));
+  /** Keys of the groups that are folded; of racks in a folded pod, the pod. @param {Drawing} drawing @returns {Set<string>} */
+  folded(drawing) {
+    const { topology } = drawing;
+    const whole = podGroups(topology).filter(({ key }) => this.pods.has(key));
+    const inPods = new Set(whole.flatMap(({ members }) => members.map((d) => d.name)));
+    const racks = racksOf(drawing).filter(({ key, members }) => this.pods.has(key) && !members.some((d) => inPods.has(d.name)));
+    const pods = [...racks, ...whole];
     const large = topology.devices.length > MOST_DEVICES;
     const single = groupsOf(topology).filter(({ key }) => (large ? !this.opened.has(key) : this.closed.has(key)));
     if (!pods.length) return new Set(single.map(({ key }) => key));
@@ -407,7 +414,7 @@ export class Folding {
 
   /** What is on the screen of a drawing; lines stay the same while only devices move. @param {Drawing} drawing */
   show(drawing) {
-    const folded = this.folded(drawing.topology);
+    const folded = this.folded(drawing);
     const mark = [...folded].join();
     const last = this.last;
     const shown = shownOf(drawing, folded);
@@ -415,29 +422,35 @@ export class Folding {
       Object.assign(shown, { lines: last.shown.lines, lanes: last.shown.lanes });
     }
     this.last = { topology: drawing.topology, mark, shown };
-    this.#tell(drawing.topology, shown);
+    this.#tell(drawing, shown);
     return shown;
   }
 
-  #tell(topology, shown) {
+  #tell(drawing, shown) {
+    const { topology } = drawing;
     const hosts = groupsOf(topology).filter((group) => group.host !== null).length;
     const pods = podsOf(topology).length;
     const folded = shown.groups.filter((group) => group.host !== null).length;
-    const inPods = shown.groups.filter((group) => group.pod).length;
+    const racks = racksOf(drawing);
+    const known = new Set(racks.map(({ key }) => key));
+    const inRacks = shown.groups.filter(({ key }) => known.has(key)).length;
+    const inPods = shown.groups.filter((group) => group.pod).length - inRacks;
     this.element.hidden = !(hosts || pods) || (!shown.groups.length && topology.devices.length < OFFERED);
-    const what = inPods ? `${inPods} of ${pods} pods` : `${folded} of ${hosts} hosts`;
+    const what = inPods ? `${inPods} of ${pods} pods` : inRacks ? `${inRacks} of ${racks.length} racks` : `${folded} of ${hosts} hosts`;
     const each = countsOfAll(shown.groups);
     const open = hosts ? `All ${hosts} hosts are open` : `All ${pods} pods are open`;
-    this.text.textContent = folded || inPods ? `${what} folded${each && `, each ${each}`} · double-click opens one` : open;
+    this.text.textContent = folded || inPods || inRacks ? `${what} folded${each && `, each ${each}`} · double-click opens one` : open;
     this.openAll.hidden = !shown.groups.length;
-    this.foldAll.hidden = !hosts || (folded === hosts && !inPods);
+    this.foldAll.hidden = !hosts || (folded === hosts && !inPods && !inRacks);
+    this.foldRacks.hidden = !racks.length || inRacks === racks.length;
     this.foldPods.hidden = !pods || inPods === pods;
   }
 
   /**
    * Fold or open groups.
-   * @param {{hosts?: string[], keys?: string[], on?: boolean, level?: "gpu" | "host" | "pod"}} how by default what
-   *   is selected, or all; by default the other way than they are; or everything to a level
+   * @param {{hosts?: string[], keys?: string[], on?: boolean, level?: "gpu" | "host" | "rack" | "pod" | "next"}} how by
+   *   default what is selected, or all; by default the other way than they are; or everything to a level, or to
+   *   the next one above hosts
    */
   turn({ hosts, keys, on, level } = {}) {
     const { canvas } = this;
@@ -453,7 +466,7 @@ export class Folding {
     const chosen = (all ? [...there] : wanted).filter((key) => there.has(key));
     if (!chosen.length && cleared) return this.#turned("All pods opened", { all: true });
     if (!chosen.length) return canvas.say("There are no hosts to fold");
-    const now = this.folded(topology);
+    const now = this.folded(canvas.drawing);
     const fold = on ?? !chosen.some((key) => now.has(key));
     const selected = canvas.selection;
     for (const key of chosen) {
@@ -463,15 +476,23 @@ export class Folding {
     return this.#turned(`${chosen.length === 1 ? "One" : chosen.length} ${fold ? "folded" : "opened"}`, { selected, all });
   }
 
-  /** Fold everything into hosts or pods, or open it; pods that are all folded already are opened. @param {"gpu" | "host" | "pod"} level */
+  /**
+   * Fold everything into hosts, racks or pods, or open it; those that are all folded already are opened.
+   * @param {"gpu" | "host" | "rack" | "pod" | "next"} level
+   */
   #toLevel(level) {
     const { canvas } = this;
-    const pods = podGroups(canvas.drawing.topology).map(({ key }) => key);
-    if (level !== "pod") return this.turn({ on: level === "host" });
-    if (!pods.length) return canvas.say("No racks or pods are known of this drawing");
-    const open = pods.every((key) => this.pods.has(key));
-    this.pods = new Set(open ? [] : pods);
-    return this.#turned(`Pods ${open ? "opened" : "folded"}`, { all: true });
+    if (level === "gpu" || level === "host") return this.turn({ on: level === "host" });
+    const keysOf = (groups) => groups.map(({ key }) => key);
+    const above = [
+      { name: "rack", keys: keysOf(racksOf(canvas.drawing)) }, { name: "pod", keys: keysOf(podGroups(canvas.drawing.topology)) },
+    ].filter(({ keys }) => keys.length);
+    const at = above.findIndex(({ keys }) => keys.every((key) => this.pods.has(key)));
+    const next = level === "next" ? above[at + 1] : above.find(({ name }) => name === level);
+    if (!above.length || (!next && level !== "next")) return canvas.say("No racks or pods are known of this drawing");
+    const open = !next || next === above[at];
+    this.pods = new Set(open ? [] : next.keys);
+    return this.#turned(open ? "Opened" : `${next.keys.length} ${next.name}s folded`, { all: true });
   }
 
   /** Show what was folded or opened. @param {string} words @param {{selected?: any, all?: boolean}} [how] */

@@ -79,7 +79,7 @@ export class Gestures {
     cy.on("position bounds zoom resize", () => canvas.redrawAll());
     cy.on("pan", () => {
       canvas.overlay.pan();
-      canvas.wake();
+      canvas.panned = true;
     });
     cy.on("zoom", () => canvas.panels.showZoom(cy.zoom()));
     cy.on("select unselect", () => !canvas.stage.applying && canvas.selectionChanged());

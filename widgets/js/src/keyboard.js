@@ -7,7 +7,7 @@
  */
 
 import { NUDGE, run } from "./commands.js";
-import { hostKey, isGroup } from "./folding.js";
+import { endsOf, hostKey, isGroup } from "./folding.js";
 import { centre } from "./geometry.js";
 import { lookAtSelected } from "./inspect/navigation.js";
 
@@ -17,12 +17,15 @@ export const SHEET = [
   ["Shift+G  Shift+S  Shift+M  Shift+N", "the same, linked to all that is selected; so does Shift and a click on a tile"],
   ["Enter", "select the first device, then Tab and Shift+Tab walk on; open a folded host"],
   ["O", "fold or open the selected hosts, or all of them"],
-  ["R", "fold or open racks and pods, as names and links tell them"],
+  ["R", "fold racks, then pods, as names and links tell them, and open them"],
   ["L", "link: Tab or arrows choose the other end, Enter draws"],
-  ["*  J  K", "link the selected: all to the one pointed at or to the only switch, in pairs, each to each"],
+  ["Shift+Enter", "keep what is selected while Tab and U select more"],
+  ["U  Shift+U", "select a link of what is selected, then the next one; all of them"],
+  ["*  J  K", "link the selected: all to the one pointed at, reached last by Tab or to the only switch; in pairs; each to each"],
   ["2  4  8", "stamp the selection, so that there are two, four or eight of it"],
   ["D", "build a cluster of hosts, NICs, leaves and spines by numbers"],
   ["E  X  A", "write a note, frame the selection such as a rack; go through them: F2, Del and Shift+Arrows are theirs then"],
+  ["Ctrl+Arrows", "make the frame that is selected larger or smaller"],
   ["V  Esc", "back to selecting; Esc again selects nothing"],
   ["F2", "rename the device or the host that is selected; so does a double click"],
   ["Del", "delete the selection"],
@@ -30,7 +33,7 @@ export const SHEET = [
   ["Ctrl+C  Ctrl+V  Ctrl+D", "copy, paste, duplicate"],
   ["Ctrl+G  Ctrl+Shift+G", "put into a host, take out"],
   ["Ctrl+A", "select everything"],
-  ["Arrows", "step the player; without a schedule move the selection"],
+  ["Arrows", "step the player, up and down by phase; without a schedule move the selection"],
   ["Shift+Arrows", "move the selection"],
   ["Q", "lay the drawing out anew, as it would be drawn at first"],
   ["Shift  Alt", "drag a box: with Shift it takes the devices in it, with Alt as well the links alone"],
@@ -51,7 +54,7 @@ export const SHEET = [
 ];
 
 const PLAIN = {
-  v: ["select"], l: ["link"], b: ["labels"], "#": ["grid"], f: ["fit"], z: ["zoom_selection"], 0: ["zoom"], ContextMenu: ["menu"], h: ["heat"], o: ["fold"], t: ["log"], i: ["inspect"], q: ["layout"], r: ["fold", { level: "pod" }], c: ["color_links"], p: ["present"], w: ["follow"], "?": ["shortcuts"],
+  v: ["select"], l: ["link"], b: ["labels"], "#": ["grid"], f: ["fit"], z: ["zoom_selection"], 0: ["zoom"], ContextMenu: ["menu"], h: ["heat"], o: ["fold"], t: ["log"], i: ["inspect"], q: ["layout"], r: ["fold", { level: "next" }], c: ["color_links"], p: ["present"], w: ["follow"], "?": ["shortcuts"],
   g: ["add", { kind: "gpu" }], s: ["add", { kind: "switch" }], m: ["add", { kind: "memory" }],
   ",": ["step", { by: -1, of: "step" }], ".": ["step", { by: 1, of: "step" }],
   n: ["add", { kind: "nic" }], d: ["build"], e: ["note"], x: ["frame"], a: ["select_note"], y: ["map"], F2: ["rename"], 2: ["stamp", { times: 2 }], 4: ["stamp", { times: 4 }], 8: ["stamp", { times: 8 }],
@@ -74,7 +77,19 @@ export class Keyboard {
   /** @param {Canvas} canvas */
   constructor(canvas) {
     this.canvas = canvas;
+    /** What stays selected while more is, the device or group reached last, and the selection then. */
+    this.kept = /** @type {import("./types.js").Selection | null} */ (null);
+    /** @type {string | undefined} */
+    this.at = undefined;
+    this.chosen = "";
+    /** The links that U goes through, and which it is at. @type {{links: [string, string][][], at: number}} */
+    this.walked = { links: [], at: 0 };
     canvas.dom.root.addEventListener("keydown", (event) => this.#onKey(event));
+  }
+
+  /** Where Tab stands among several that are selected. @returns {string | undefined} */
+  get reached() {
+    return this.kept && this.chosen === JSON.stringify(this.canvas.selection) ? this.at : undefined;
   }
 
   /** @param {KeyboardEvent} event */
@@ -96,12 +111,15 @@ export class Keyboard {
     if (this.canvas.presenter.on) return !modified && this.canvas.presenter.key(key);
     if (this.canvas.mode === "sketch") return !modified && this.canvas.sketchView.key(event, key);
     if (event.ctrlKey || event.metaKey) {
+      if (ARROWS[key] && this.canvas.notes.selected !== null) return this.#run(["resize_note", this.#by(ARROWS[key])]);
       return this.#run((event.shiftKey ? WITH_CTRL_SHIFT : WITH_CTRL)[key]);
     }
     if (event.altKey) return false;
     if (key === "F10" && event.shiftKey) return this.#run(["menu"]);
     if (ARROWS[key]) return this.#arrow(ARROWS[key], event.shiftKey);
     if (key === "Tab") return event.target === this.canvas.dom.root && this.#walk(event.shiftKey ? -1 : 1);
+    if (key === "u") return event.shiftKey ? this.#allLinks() : this.#nextLink();
+    if (key === "Enter" && event.shiftKey) return this.#keep();
     return this.#special(key) || this.#run((event.shiftKey && WITH_SHIFT[key]) || PLAIN[key]);
   }
 
@@ -131,10 +149,14 @@ export class Keyboard {
     const { canvas } = this;
     if (canvas.pull) this.#aim(direction);
     else if (!shift && canvas.playback && !canvas.stale) {
-      if (!direction[0]) return false;
-      canvas.transport.step(direction[0]);
-    } else run(canvas, "nudge", { dx: direction[0] * NUDGE, dy: direction[1] * NUDGE });
+      if (!direction[0] && !canvas.playback.phases.length) return false;
+      canvas.transport.step(direction[0] || direction[1], direction[0] ? "epoch" : "phase");
+    } else run(canvas, "nudge", this.#by(direction));
     return true;
+  }
+
+  #by([dx, dy]) {
+    return { dx: dx * NUDGE, dy: dy * NUDGE };
   }
 
   #names() {
@@ -160,8 +182,9 @@ export class Keyboard {
     return true;
   }
 
-  /** The device or the group that is selected. */
+  /** The device or the group that is selected, of several the one reached last. */
   #picked() {
+    if (this.reached !== undefined) return this.reached;
     const { shown, selection } = this.canvas;
     const [host, device] = [selection.hosts[0], selection.devices[0]];
     if (host !== undefined && shown.byKey.has(hostKey(host))) return hostKey(host);
@@ -171,10 +194,66 @@ export class Keyboard {
   #pick(name) {
     const { canvas } = this;
     const group = canvas.shown.byKey.get(name);
-    if (!group) canvas.select({ devices: [name] });
-    else canvas.select(group.host === null ? { devices: group.members.map((d) => d.name) } : { hosts: [group.host] });
+    if (!group) this.#select({ devices: [name] });
+    else this.#select(group.host === null ? { devices: group.members.map((d) => d.name) } : { hosts: [group.host] });
+    this.at = name;
     canvas.stage.reveal(name);
     canvas.say(group ? canvas.folding.describe(name) : canvas.describe(name));
+  }
+
+  // ---- several, and links ---------------------------------------------------------------------------
+
+  /** What is selected stays so while more is. */
+  #keep() {
+    const { canvas } = this;
+    this.at = this.#picked();
+    this.kept = canvas.selection;
+    this.chosen = JSON.stringify(canvas.selection);
+    const { devices, hosts, links } = canvas.selection;
+    canvas.say(`${devices.length + hosts.length + links.length} selected; Tab and U select more`);
+    return true;
+  }
+
+  /** Select, beside what is kept if nobody has selected anything since. @param {Partial<import("./types.js").Selection>} part */
+  #select(part) {
+    const { canvas } = this;
+    if (this.kept && this.chosen !== JSON.stringify(canvas.selection)) this.kept = null;
+    const all = (what) => [...new Map([...(this.kept?.[what] ?? []), ...(part[what] ?? [])].map((each) => [String(each), each])).values()];
+    canvas.select({ devices: all("devices"), hosts: all("hosts"), links: all("links") });
+    this.chosen = JSON.stringify(canvas.selection);
+  }
+
+  /** Lines between what is selected, at the only one that is, or all; each by its links. @returns {[string, string][][]} */
+  #linesOfSelection() {
+    const { shown, selection, drawing } = this.canvas;
+    const hosts = new Set(selection.hosts);
+    const names = [...selection.devices, ...drawing.topology.devices.filter((d) => hosts.has(d.host)).map((d) => d.name)];
+    const ends = new Set(names.map((name) => shown.home.get(name) ?? name));
+    const fits = ends.size > 1 ? ({ a, b }) => ends.has(a) && ends.has(b) : ({ a, b }) => !ends.size || ends.has(a) || ends.has(b);
+    return shown.lines.filter(fits).map(endsOf);
+  }
+
+  #allLinks() {
+    const links = this.#linesOfSelection().flat();
+    this.canvas.select({ links });
+    this.canvas.say(`${links.length} links selected`);
+    return true;
+  }
+
+  #nextLink() {
+    const { canvas, walked } = this;
+    const here = walked.links[walked.at];
+    const going = here && canvas.selection.links.length && here.every((ends) => canvas.selection.links.some((each) => String(each) === String(ends)));
+    if (going) walked.at = (walked.at + 1) % walked.links.length;
+    else this.walked = { links: this.#linesOfSelection(), at: 0 };
+    const next = this.walked.links[this.walked.at];
+    if (!next) canvas.say("There is no link to select");
+    else {
+      this.#select({ links: next });
+      const [[a, b]] = next;
+      canvas.say(next.length > 1 ? `${next.length} links, such as ${a} to ${b}` : `Link ${a} to ${b}`);
+    }
+    return true;
   }
 
   #enter() {
@@ -198,6 +277,7 @@ export class Keyboard {
     else if (canvas.inspector.clear()) canvas.say("Nothing is looked at");
     else if (canvas.notes.selected !== null) canvas.notes.select(null);
     else canvas.select({});
+    this.kept = null;
   }
 
   /** Link mode with one device selected: it is where the link starts. */

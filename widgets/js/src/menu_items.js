@@ -29,7 +29,7 @@
 
 import { endsOfSelection } from "./patterns.js";
 import { KINDS } from "./model.js";
-import { podsOf } from "./pods.js";
+import { podsOf, racksOf } from "./pods.js";
 import { digits } from "./units.js";
 
 /** Commands that change nothing but the view, or only move devices. */
@@ -75,7 +75,7 @@ function ofGround({ drawing, place, copied, builds, note, history, shown }) {
       ...only(some, { label: "Find", keys: "Ctrl+F", command: "find" }, { label: "Fit", keys: "F", command: "fit" }),
       ...only(some, { label: "Lay out anew", keys: "Q", command: "layout" }),
       ...only(hosts, { label: "Fold or open all hosts", keys: "O", command: "fold" }),
-      ...only(podsOf(drawing.topology).length > 0, { label: "Fold or open racks and pods", keys: "R", command: "fold", args: { level: "pod" } }),
+      ...only(podsOf(drawing.topology).length + racksOf(drawing).length > 0, { label: "Fold or open racks and pods", keys: "R", command: "fold", args: { level: "next" } }),
       ...only(some, { label: "Bandwidths on the links", keys: "B", command: "labels", checked: shown.labels }),
       ...only(some, { label: "Colours of links", keys: "C", command: "color_links" }),
       ...only(some, { label: "Overview", keys: "Y", command: "map", checked: shown.map }),

@@ -77,6 +77,12 @@ export function mapped(note, to) {
   return { ...note, x: (p.x + q.x) / 2, y: (p.y + q.y) / 2, width: q.x - p.x, height: q.y - p.y };
 }
 
+/** A frame whose lower right corner moves. @param {Annotation} frame @param {Point} by @returns {Annotation} */
+function resized({ x, y, ...frame }, by) {
+  const [width, height] = [Math.max(LEAST, frame.width + by.x), Math.max(LEAST, frame.height + by.y)];
+  return { ...frame, width, height, x: x + (width - frame.width) / 2, y: y + (height - frame.height) / 2 };
+}
+
 export class Notes {
   /** @param {import("./canvas.js").Canvas} canvas */
   constructor(canvas) {
@@ -122,7 +128,7 @@ export class Notes {
   /** The next one, for the keyboard. */
   walk() {
     const count = notesOf(this.canvas.drawing).length;
-    if (!count) throw new EditError("there is no note and no frame yet; E and R add one");
+    if (!count) throw new EditError("there is no note and no frame yet; E and X add one");
     this.select(((this.selected ?? -1) + 1) % count);
   }
 
@@ -176,6 +182,13 @@ export class Notes {
   nudge(dx, dy) {
     const { x, y } = notesOf(this.canvas.drawing)[/** @type {number} */ (this.selected)];
     this.edit(this.selected, { x: x + dx, y: y + dy });
+  }
+
+  /** Make a frame larger, or smaller. @param {number} dx @param {number} dy */
+  resize(dx, dy) {
+    const note = notesOf(this.canvas.drawing)[this.selected ?? -1];
+    if (note?.kind !== "frame") throw new EditError("a note is as large as its text; select a frame to make it larger");
+    this.edit(this.selected, resized(note, { x: dx, y: dy }));
   }
 
   // ---- typing --------------------------------------------------------------------------------------
@@ -291,10 +304,8 @@ export class Notes {
     const { from } = drag;
     drag.far ||= Math.hypot(event.clientX - drag.screen.x, event.clientY - drag.screen.y) > STILL;
     if (!drag.far) return;
-    if (drag.corner) {
-      const [width, height] = [Math.max(LEAST, from.width + by.x), Math.max(LEAST, from.height + by.y)];
-      drag.now = { ...from, width, height, x: from.x + (width - from.width) / 2, y: from.y + (height - from.height) / 2 };
-    } else {
+    if (drag.corner) drag.now = resized(from, by);
+    else {
       const [x, y] = canvas.snapping.placed([from.x + by.x, from.y + by.y]);
       drag.now = { ...from, x, y };
     }

@@ -29,8 +29,9 @@ export class Overlay {
       regions: layer("regions"), borders: layer("borders"), cells: layer("cells"), tokens: layer("tokens"),
     };
     this.moved = true;
-    /** Where the view was when all was drawn. */
+    /** Where the view was when all was drawn, and when what moves was. */
     this.drawnAt = { x: 0, y: 0 };
+    this.tokensAt = { x: 0, y: 0 };
     this.cellsShown = "";
     /** How many arrivals the last picture of the buffers has. */
     this.cellsNext = 0;
@@ -47,10 +48,23 @@ export class Overlay {
   /** The view was panned: what is drawn is shifted until it stands still. */
   pan() {
     clearTimeout(this.settling);
-    this.settling = setTimeout(() => this.canvas.alive && this.canvas.redrawAll(), SETTLES);
+    this.settling = setTimeout(() => {
+      if (!this.canvas.alive) return;
+      this.canvas.stage.settle();
+      this.canvas.redrawAll();
+    }, SETTLES);
   }
 
-  /** Shift what was drawn to where the view is now. */
+  /** Nothing but the view moved: shift what was drawn to where it is now. */
+  shift() {
+    this.#shift();
+    if (this.moved) return this.draw(performance.now());
+    const { x, y } = this.canvas.stage.cy.pan();
+    shifted(this.layers.tokens.style, x - this.tokensAt.x, y - this.tokensAt.y);
+    return undefined;
+  }
+
+  /** What is drawn anew only when something moves on it. */
   #shift() {
     const { stage, cutView } = this.canvas;
     const { x, y } = stage.cy.pan();
@@ -59,7 +73,7 @@ export class Overlay {
     if (this.moved) this.drawnAt = { x, y };
     const [dx, dy] = [x - this.drawnAt.x, y - this.drawnAt.y];
     const { regions, borders, cells } = this.layers;
-    for (const { style } of [regions, borders, cells, ...cutView.labels]) style.translate = dx || dy ? `${dx}px ${dy}px` : "";
+    for (const { style } of [regions, borders, cells, ...cutView.labels]) shifted(style, dx, dy);
   }
 
   /** @param {number} now milliseconds, the clock of the page */
@@ -101,6 +115,8 @@ export class Overlay {
       }, { keep: onlyMore });
       this.cellsNext = canvas.buffers?.next ?? 0;
     }
+    this.tokensAt = { ...canvas.stage.cy.pan() };
+    shifted(this.layers.tokens.style, 0, 0);
     this.#clear(this.layers.tokens, (ctx) => {
       drawPulses(ctx, canvas);
       this.tokens = drawTokens(ctx, canvas);
@@ -136,6 +152,11 @@ export class Overlay {
     ctx.setTransform(zoom * ratio, 0, 0, zoom * ratio, x * ratio, y * ratio);
     draw(ctx);
   }
+}
+
+/** @param {CSSStyleDeclaration} style @param {number} dx @param {number} dy pixels */
+function shifted(style, dx, dy) {
+  style.translate = dx || dy ? `${dx}px ${dy}px` : "";
 }
 
 /** Names of hosts above their boxes, with a halo: cytoscape would draw them beneath the links. */

@@ -7,6 +7,9 @@ import { moment } from "./units.js";
 
 /** @typedef {import("./canvas.js").Canvas} Canvas */
 
+/** Pixels of a line of a cut's label. */
+const LINE = 16;
+
 /** Puts what is on the stage into one bitmap. */
 export class Composer {
   /** @param {Canvas} canvas @param {number} width pixels */
@@ -66,13 +69,15 @@ export class Composer {
     ctx.textAlign = "center";
     ctx.textBaseline = "middle";
     const [x, y] = [parseFloat(label.style.left), parseFloat(label.style.top)];
-    const wide = ctx.measureText(label.textContent).width + 22;
+    const lines = [...label.children].map((line) => line.textContent);
+    const wide = Math.max(...lines.map((line) => ctx.measureText(line).width)) + 22;
+    const tall = 8 + LINE * lines.length;
     ctx.fillStyle = canvas.colors.cut;
     ctx.beginPath();
-    ctx.roundRect(x - wide / 2, y - 12, wide, 24, 12);
+    ctx.roundRect(x - wide / 2, y - tall / 2, wide, tall, 12);
     ctx.fill();
     ctx.fillStyle = canvas.colors.onCut;
-    ctx.fillText(label.textContent, x, y);
+    lines.forEach((line, i) => ctx.fillText(line, x, y + LINE * (i - (lines.length - 1) / 2)));
   }
 }
 

@@ -103,6 +103,28 @@ export class Snapping {
     return this.grid ? [toGrid(x), toGrid(y)] : [x, y];
   }
 
+  /** How far a key moves what stands at a place: on the grid to its next line. @param {[number, number]} place @param {[number, number]} by @returns {[number, number]} */
+  stride(place, by) {
+    if (!this.grid) return by;
+    const along = (at, way) => (way ? toGrid(at + Math.sign(way) * GRID) - at : 0);
+    return [along(place[0], by[0]), along(place[1], by[1])];
+  }
+
+  /** Show on which lines of others devices lie that a key has moved, until it is let go. @param {string[]} names */
+  guide(names) {
+    const { stage, dom } = this.canvas;
+    const moving = new Set(names);
+    const rectsIn = (wanted) => stage.cy.nodes(".device, .group").map((node) => node.data("name")).filter(wanted).map((name) => stage.rect(name));
+    const now = hullRect(rectsIn((name) => moving.has(name)));
+    if (!now) return;
+    const { x1, y1, x2, y2 } = stage.cy.extent();
+    this.guides = guidesOf(now, rectsIn((name) => !moving.has(name)).filter((r) => r.x1 < x2 && r.x2 > x1 && r.y1 < y2 && r.y2 > y1));
+    dom.root.addEventListener("keyup", () => {
+      this.guides = [];
+      this.canvas.redrawAll();
+    }, { once: true });
+  }
+
   #start(node) {
     if (this.drag) return;
     const nodes = this.canvas.stage.cy.nodes(".device, .group");

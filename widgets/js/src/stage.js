@@ -20,8 +20,9 @@ import {
 import { EMPTY, endsKey } from "./model.js";
 import { HOST_PADDING, styleSheet } from "./style.js";
 
-/** Links above which a still picture is panned. */
+/** Links above which the picture is shifted while the ground is dragged, and shares of the view from which on it is drawn anew. */
 const STILL_WHILE_PANNING = 60;
+const MOST_SHIFT = 0.25;
 
 /** Room that the floating tools and the legend need, in pixels. */
 export const FRAME = { top: 68, side: 34, bottom: 50 };
@@ -56,6 +57,9 @@ export class Stage {
       selectionType: "single",
       userZoomingEnabled: false,
     });
+    /** Whether what was shifted is to be drawn. */
+    this.settling = false;
+    this.#shiftWhileDragged();
     this.animation = new Animation(this.cy);
     /** Object on the screen by id: snapshots share structure, so the same one is unchanged. */
     this.painted = new Map();
@@ -97,9 +101,34 @@ export class Stage {
     this.applying = false;
     this.#forget();
     this.#magnify(true);
-    // Cytoscape reads this option once, but honours it whenever it is set.
+  }
+
+  /** While the ground of a large drawing is dragged, what cytoscape has drawn is shifted. */
+  #shiftWhileDragged() {
     const renderer = /** @type {any} */ (this.cy).renderer();
-    if (renderer) renderer.textureOnViewport = shown.lines.length > STILL_WHILE_PANNING;
+    const render = renderer.render.bind(renderer);
+    const { style } = renderer.data.canvasContainer;
+    let drawn = { x: 0, y: 0, zoom: 0 };
+    renderer.render = (options) => {
+      const [{ x, y }, zoom] = [this.cy.pan(), this.cy.zoom()];
+      const [dx, dy] = [x - drawn.x, y - drawn.y];
+      const near = Math.abs(dx) < MOST_SHIFT * this.cy.width() && Math.abs(dy) < MOST_SHIFT * this.cy.height();
+      const dragged = (dx || dy) && (renderer.hoverData.dragging || renderer.swipePanning);
+      const large = this.shown.lines.length > STILL_WHILE_PANNING;
+      if (large && dragged && near && zoom === drawn.zoom && !this.settling) style.translate = `${dx}px ${dy}px`;
+      else {
+        drawn = { x, y, zoom };
+        this.settling = false;
+        style.translate = "";
+        render(options);
+      }
+    };
+  }
+
+  /** Draw what has been shifted where it is. */
+  settle() {
+    this.settling = true;
+    /** @type {any} */ (this.cy).renderer()?.redraw();
   }
 
   /** Write names larger the farther away they are. @param {boolean} [fresh] new devices came */

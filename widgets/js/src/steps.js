@@ -60,8 +60,14 @@ export function epochCaption(playback, time) {
   return /^\d/.test(first) ? `In this epoch: ${first}` : first;
 }
 
+/** Pixels of the band of phases. @param {Playback} playback @param {number} [scale] of the type */
+export const bandHeight = ({ phases }, scale = 1) => (phases.length ? BAND * scale : 0);
+
 /** Pixels above the bars that marks need. @param {Playback} playback @param {number} [scale] of the type */
-export const marksHeight = ({ steps, phases }, scale = 1) => (phases.length ? BAND * scale : 0) + (steps.length ? MARK + 2 : 0);
+export const marksHeight = (playback, scale = 1) => bandHeight(playback, scale) + (playback.steps.length ? MARK + 2 : 0);
+
+/** Where the phase of a moment begins. @param {Playback} playback @param {number} time µs */
+export const startOfPhase = ({ phases, makespan }, time) => phases[begun(phases, time, makespan) - 1]?.start ?? 0;
 
 /**
  * Draw the band of phases and a mark where each step begins; those to come are fainter.

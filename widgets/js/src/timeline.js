@@ -5,7 +5,7 @@
 
 import { run } from "./commands.js";
 import { h, iconButton, icons, wiped } from "./dom.js";
-import { Caption, drawSteps, marksHeight } from "./steps.js";
+import { Caption, bandHeight, drawSteps, marksHeight, startOfPhase } from "./steps.js";
 import { FONT } from "./style.js";
 import { duration, moment } from "./units.js";
 
@@ -69,7 +69,9 @@ export class Timeline {
     this.scale = 1;
     const button = (icon, title, command) => iconButton(icon, title, () => run(canvas, command));
     this.strip = timeStrip("Time", (event, box) => {
-      canvas.transport.seek(((event.clientX - box.left) / box.width) * this.#span());
+      const time = ((event.clientX - box.left) / box.width) * this.#span();
+      if (event.type === "pointerdown") this.onBand = event.clientY - box.top < bandHeight(canvas.playback, this.scale);
+      canvas.transport.seek(this.onBand ? startOfPhase(canvas.playback, time) : time);
     });
     this.readout = h("div", { class: "tl-read" });
     this.bar = new TransportBar({

@@ -128,6 +128,8 @@ export class Frames {
     }
     canvas.following.frame(seconds);
     if (canvas.dirty) canvas.redraw(now);
+    else if (canvas.panned) canvas.overlay.shift();
+    canvas.panned = false;
   }
 }
 
