@@ -279,9 +279,13 @@
     return [id, version, each.className, [...each.parentElement.children].indexOf(each)].join();
   };
 
+  let turn = 0; // of drawing anew: only the last counts, whichever is read first
+
   /** Draw the dialog anew. @param {string} [focus] selector of what has the focus then, by default what has it now */
   const refresh = async (focus) => {
+    const mine = (turn += 1);
     const children = await content();
+    if (mine !== turn) return;
     const had = root().contains(document.activeElement) ? placeOf(document.activeElement) : null;
     root().replaceChildren(...children);
     const same = () => [...root().querySelectorAll("button, input")].find((each) => placeOf(each) === had);
@@ -297,7 +301,7 @@
     await refresh();
     root().setAttribute("aria-busy", "true");
     await storage().settle();
-    await refresh();
+    if (!renamed) await refresh(); // a field that is typed into stays
     root().removeAttribute("aria-busy");
   };
 

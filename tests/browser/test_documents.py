@@ -74,6 +74,7 @@ def test_drawings_have_names_pictures_versions_and_ways_back(designer: CanvasDri
     found = dialog(page)
     expect(drawing(found, "pair")).to_contain_text("3 GPUs")
     found.get_by_role("button", name="Rename candidate").click()
+    expect(found.get_by_label("Name of candidate", exact=True)).to_be_focused()
     page.keyboard.type("first")
     page.keyboard.press("Enter")
     found.get_by_role("button", name="Duplicate first").click()

@@ -7,6 +7,8 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.conftest import HANDLE
+
 pytestmark = pytest.mark.browser
 
 SLOW = 90_000
@@ -44,6 +46,6 @@ def test_the_slider_shows_plans_with_fewer_sends_and_goes_back_to_the_best(page,
     page.mouse.click(box["x"] + box["width"] - 2, box["y"] + box["height"] / 2)
     expect(words).to_contain_text("the fastest; found by")
     expect(makespan).to_have_text(best)
-    assert driver.ask(SCENE) == played
+    page.wait_for_function(f"(x) => {{ const c = {HANDLE}; return {SCENE} === x; }}", arg=played)
     page.get_by_role("button", name="New").click()
     expect(card).to_be_hidden()

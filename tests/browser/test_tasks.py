@@ -566,12 +566,6 @@ def list_of_drawings(hand: Hand) -> Locator:
     return found
 
 
-def solved(hand: Hand) -> None:
-    """Solve, and wait for the answer."""
-    hand.either(lambda: hand.page.locator("#solve").click(), "Control+Enter")
-    expect(hand.page.locator("#answer")).to_contain_text("makespan", timeout=SLOW)
-
-
 @task("designer")
 def documents(hand: Hand) -> None:
     """Named, left by New, opened from the list; a version is looked at and restored."""
@@ -651,19 +645,6 @@ def view(hand: Hand, words: str) -> None:
 
 
 @task("designer")
-def layout_and_back(hand: Hand) -> None:
-    pair(hand)
-    places = hand.ask("c.drawing.positions")
-    hand.either(lambda: hand.choose((0, -150), "Lay out anew"), "q")
-    hand.page.wait_for_function(
-        f"(x) => JSON.stringify({HANDLE}.drawing.positions) !== x",
-        arg=hand.ask("JSON.stringify(x)", places),
-    )
-    hand.either(lambda: hand.tool("Undo"), "Control+z")
-    assert hand.ask("c.drawing.positions") == places
-
-
-@task("designer")
 def retype_links(hand: Hand) -> None:
     """A type of the palette is given to the links that are selected."""
     pair(hand)
@@ -672,18 +653,6 @@ def retype_links(hand: Hand) -> None:
     hand.page.wait_for_function(
         f"() => {HANDLE}.drawing.topology.links.every((l) => l.bandwidth === 50)"
     )
-
-
-@task("designer")
-def solve_play_and_load(hand: Hand) -> None:
-    """Solved; the load of the whole run with its list of the busiest."""
-    pair(hand)
-    solved(hand)
-    busiest = hand.page.get_by_role("list", name="Busiest links").get_by_role("listitem")
-    expect(busiest).to_have_count(2, timeout=SLOW)
-    for _ in range(2):
-        hand.either(lambda: hand.root.locator(".tl-time").get_by_label("Link load").click(), "h")
-    assert hand.ask("c.canvas.heatOf") == "run"
 
 
 @task("designer")
@@ -716,20 +685,6 @@ def press_until(page: Page, key: str, wanted: Locator) -> None:
             return
         page.keyboard.press(key)
     pytest.fail(f"{key} does not reach {wanted}")
-
-
-@task("designer")
-def columns_and_cards(hand: Hand) -> None:
-    page = hand.page
-    for side, key in (("left", "["), ("right", "]")):
-        column = page.locator(f".ds-{side}")
-        for shown in (False, True):
-            hand.either(page.locator(f"#panel-{side}").click, key)
-            expect(column).to_be_visible(visible=shown)
-    head = page.get_by_role("button", name="Gallery", exact=True)
-    for shown in (False, True):
-        hand.press(head)
-        expect(page.locator("#gallery-list")).to_be_visible(visible=shown)
 
 
 @task("designer")
@@ -853,12 +808,6 @@ def shared(chromium: Browser) -> Iterator[Page]:
     assert wrong == []
 
 
-@pytest.fixture(scope="module")
-def sound() -> set[str]:
-    """Where the last task ended as it should."""
-    return set()
-
-
 def play(does: Task, page: Page, *, mouse: bool) -> None:
     """Do a task in one way, and look that nothing of the other one was used."""
     page.wait_for_selector(".tl-graph canvas")
@@ -886,15 +835,9 @@ def test_on_the_canvas(
 
 @pytest.mark.parametrize("mouse", [True, False], ids=["mouse", "keyboard"])
 @pytest.mark.parametrize(
-    ("begin", "does"), IN_DESIGNER, ids=[name(each) for _, each in IN_DESIGNER]
+    "does", [each for _, each in IN_DESIGNER], ids=[name(each) for _, each in IN_DESIGNER]
 )
-def test_in_the_designer(
-    shared: Page, server: tuple[str, int], sound: set[str], begin: str, does: Task, *, mouse: bool
-) -> None:
-    """A page takes seconds to load, so each task goes on where the last one ended, if it did."""
-    if not (shared.url.startswith(server[0]) and begin in sound):
-        shared.goto(server[0])
-        expect(shared.locator("#counts")).to_contain_text("GPUs", timeout=SLOW)
-    sound.clear()
+def test_in_the_designer(shared: Page, server: tuple[str, int], does: Task, *, mouse: bool) -> None:
+    shared.goto(server[0])
+    expect(shared.locator("#counts")).to_contain_text("GPUs", timeout=SLOW)
     play(does, shared, mouse=mouse)
-    sound.add(begin)
