@@ -102,7 +102,8 @@ EXACT = ("te-ccl-lp", "cp-sat", "te-ccl-milp")
 """What needs a solver."""
 
 BEHIND = 1.2
-"""How far above others list scheduling's plan of whole chunks is where chance is tried first."""
+"""How far above others list scheduling's plan of whole chunks is where chance is tried first, and
+above the bound what is found of the largest problems is where a ring is tried."""
 
 CUTS = (2, 4, 8, 16, 32, 64)
 """Chunks per shard that list scheduling tries, as long as each gains `WORTH`."""
