@@ -2,7 +2,8 @@
 
 ``propose`` searches for networks of 64 GPUs with 4 links each and of 128 with 6, as a slice of
 4 x 4 x 8 has, and prints the all-to-all of the best one in times of one link for what a GPU sends
-to one other; then all-to-all without symmetry, to half a percent, and of 1,024 GPUs by orbits.
+to one other; then what the network with cheaper cables saves; then all-to-all without symmetry, to
+half a percent, and of 1,024 GPUs by orbits.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from ccl.collective import all_to_all
 from ccl.problem import Problem
 from formulations.engines.fluid_lp.certified import certified_flows
 from formulations.proposals import Mix, Request, Use, all_to_all_rate, propose
+from formulations.proposals.search import CHEAPER, REWIRED
 from gallery import open_cluster
+from gallery.costs import Prices
 
 SEARCHES = (
     (64, 4, 22.0, 25.0, "torus:shape=8x8", 1.38, 1.12),
@@ -87,6 +90,25 @@ def _searches() -> None:
     output().print(made)
 
 
+def _cables() -> None:
+    heads = ("GPUs", "ports", "network", "all-to-all GB/s", "$", "all-to-all %", "$ %")
+    made = table("cables that cost less", heads)
+    for gpus, ports, seconds, *_ in SEARCHES:
+        request = Request(gpus=gpus, ports=ports, seconds=seconds)
+        front = list(propose(request, prices=Prices()))[-1]
+        torus = next(each for each in front.candidates if each.family == "torus")
+        fastest = next(each for each in front.candidates if each.family == REWIRED)
+        cheaper = next(each for each in front.candidates if each.family == CHEAPER)
+        base = fastest.along("dollars")
+        assert base is not None, "the packaged parts have all cables of these"
+        for each in (fastest, cheaper, torus):
+            algbw, dollars = each.score.rates["all-to-all"].algbw, each.along("dollars") or 0.0
+            share = 100 * (algbw / fastest.score.rates["all-to-all"].algbw - 1)
+            cells = [str(gpus), str(ports), each.name, f"{algbw:.1f}", f"{dollars:,.0f}"]
+            made.add_row(*cells, f"{share:.1f}", f"{100 * (dollars / base - 1):.1f}")
+    output().print(made)
+
+
 def _irregular() -> None:
     made = table("all-to-all without symmetry", ("cluster", "µs", "proved", "gap %", "s", "asked"))
     for name, most in IRREGULAR:
@@ -116,6 +138,7 @@ def _large() -> None:
 
 PARTS: dict[str, Callable[[], None]] = {
     "search": _searches,
+    "cables": _cables,
     "irregular": _irregular,
     "large": _large,
 }

@@ -34,8 +34,8 @@ CollectiveKind = Literal[
 ]
 COLLECTIVES: tuple[CollectiveKind, ...] = get_args(CollectiveKind)
 
-CHUNK_LIMIT = 1_000_000
-"""Most chunks that one collective may have; memory holds every one of them."""
+CHUNK_LIMIT = 1 << 20
+"""Most chunks of a collective, as an all-to-all of 1,024 GPUs has; memory holds each of them."""
 
 END_LIMIT = 50_000_000
 """Most holders and destinations of all chunks together; a plan has as many sends or more."""

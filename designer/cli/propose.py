@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -178,13 +177,12 @@ def _afforded(front: Front, dollars: float) -> Front:
 def _searched(request: Request, parts: Path | None) -> tuple[Front, bool]:
     """Return the last front, and whether the user has ended the search."""
     from formulations.proposals import Front, propose  # noqa: PLC0415  it loads a solver
-    from gallery.costs import bill_if_sold, read_parts  # noqa: PLC0415  other commands do without
+    from gallery.costs import Prices, read_parts  # noqa: PLC0415  other commands do without
 
-    bill_of = partial(bill_if_sold, parts=read_parts(parts))
     front = Front(request=request, candidates=(), stage="", seconds=0.0)
     leader = ""
     try:
-        for front in propose(request, bill_of=bill_of):
+        for front in propose(request, prices=Prices(read_parts(parts))):
             if front.candidates and front.candidates[0].name != leader:
                 leader = front.candidates[0].name
                 cli.remark(f"{front.seconds:.1f} s: {leader}")

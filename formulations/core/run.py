@@ -184,6 +184,10 @@ class Run:
         """Whether to stop: the time limit has passed or enough was found elsewhere."""
         return self.late or self.over()
 
+    def best_known(self) -> float:
+        """Return the µs of the best plan, here or elsewhere; infinite before the first."""
+        return min(self.known(), inf if self.best is None else self.best.makespan)
+
     def note(self, sentence: str) -> None:
         """Write into the log of the result, once."""
         if sentence not in self.log:

@@ -6,7 +6,16 @@
 """
 
 from formulations.proposals.families import host_of
-from formulations.proposals.front import AXES, Axis, Bill, Candidate, Front, pareto, undominated
+from formulations.proposals.front import (
+    AXES,
+    Axis,
+    Bill,
+    Candidate,
+    Front,
+    Prices,
+    pareto,
+    undominated,
+)
 from formulations.proposals.request import USUAL_MIX, Mix, Request, Use, read_mix
 from formulations.proposals.scores import Rate, Score, all_to_all_rate, score
 from formulations.proposals.search import propose
@@ -19,6 +28,7 @@ __all__ = [
     "Candidate",
     "Front",
     "Mix",
+    "Prices",
     "Rate",
     "Request",
     "Score",

@@ -1,5 +1,8 @@
 """Annealing on several cores: this process in turns, and child processes all the time.
 
+The children shorten distances. This process does so too, and in turns, where cables differ in what
+they cost, makes distances times costs less.
+
 A child reads one request, and writes a line for each better network, no more than a few a second.
 It dies with this process (`formulations.jobs.child`).
 """
@@ -11,6 +14,8 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
+
+import numpy as np
 
 from formulations.jobs.child import Child
 from formulations.proposals.rewiring import Annealing, Pairs
@@ -43,10 +48,15 @@ class Annealers:
         Of the first; the others have those that follow.
     cores
         How many there are.
+    costs
+        Of a cable between any two GPUs, where they differ.
     """
 
-    def __init__(self, gpus: int, degree: int, *, seed: int, cores: int) -> None:
+    def __init__(
+        self, gpus: int, degree: int, *, seed: int, cores: int, costs: np.ndarray | None = None
+    ) -> None:
         self._own = Annealing(gpus, degree, seed=seed)
+        self._cheap = None if costs is None else Annealing(gpus, degree, seed=seed, costs=costs)
         self._received: list[tuple[float, Pairs]] = []
         self._children = [Child(MODULE) for _ in range(cores - 1)]
         self._threads = [
@@ -63,11 +73,18 @@ class Annealers:
 
     def advance(self, seconds: float) -> None:
         """Go on here for a time; the children always do."""
-        self._own.advance(seconds=seconds)
+        own = [each for each in (self._own, self._cheap) if each is not None]
+        for each in own:
+            each.advance(seconds=seconds / len(own))
 
     def best(self) -> tuple[float, Pairs]:
         """Return the least sum of distances so far, and the links of its network."""
         return min([(self._own.total, self._own.pairs), *self._received], key=lambda each: each[0])
+
+    @property
+    def cheap(self) -> Pairs | None:
+        """Links of the network whose distances times costs are least, None if none were given."""
+        return None if self._cheap is None else self._cheap.pairs
 
     def close(self) -> None:
         """End the children, if they are still there; what they found stays."""
@@ -79,9 +96,11 @@ class Annealers:
 
 
 @contextmanager
-def annealers(gpus: int, degree: int, *, seed: int, cores: int) -> Iterator[Annealers]:
+def annealers(
+    gpus: int, degree: int, *, seed: int, cores: int, costs: np.ndarray | None = None
+) -> Iterator[Annealers]:
     """Anneal inside the block."""
-    found = Annealers(gpus, degree, seed=seed, cores=cores)
+    found = Annealers(gpus, degree, seed=seed, cores=cores, costs=costs)
     try:
         yield found
     finally:

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol, get_args
 
+import numpy as np
+
 from ccl import text
 from ccl.topology import Topology
 from formulations.proposals.request import KINDS, Kind, Request, Use
@@ -52,7 +54,7 @@ class Span(Protocol):
 
 
 class Bill(Protocol):
-    """What a network costs; who knows prices makes it."""
+    """What a network costs."""
 
     @property
     def network_dollars(self) -> Span:
@@ -65,6 +67,19 @@ class Bill(Protocol):
     @property
     def metres(self) -> float:
         """Of all cables."""
+
+
+class Prices(Protocol):
+    """What can be bought; `gallery.costs` knows."""
+
+    def bill(self, topology: Topology) -> Bill | None:
+        """Return what a network costs, None where some of it cannot be bought."""
+
+    def between(self, gpus: int, bandwidth: float) -> np.ndarray | None:
+        """Return what a cable of so many GB/s between any two GPUs costs, None if alike.
+
+        The GPUs stand in racks in the order of their numbers; shape (gpus, gpus).
+        """
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,13 +8,20 @@ set of GPUs is a row of bits, and the GPUs within k + 1 links of all GPUs are fo
 unions of rows. Temperatures fall evenly to 0 over a number of tries that does not depend on time,
 so that a seed gives the same networks on any machine; time only says how many of them.
 
+Where GPUs stand in racks and a cable costs more the farther it goes, time multiplied by what all
+cables cost may fall instead. Any network may be laid with its GPUs in the order of their numbers,
+so that what a cable costs is known before the network is. Then few cables leave a rack, which
+distances do not see: the time is that of the distances or that of the links over the fullest cut,
+between a rack and the others or between those before and behind an aisle, whichever is longer.
+
 Swaps by prices, for links that differ: an optimal flow has prices y of links, and for any network
 
     T >= sum over pairs of D dist_y / sum over links of b y.
 
 A link with a low price is idle, so it is likely to be taken away. If the prices, kept on the
 changed network, prove that it is no faster, it is refused without a linear program. What is left is
-solved, and taken where its flow, made good, is faster.
+solved, and taken where its flow, made good, is faster. Where cables have costs, faster means that
+time and cost multiplied are less, and the bound is multiplied by the cost of the changed network.
 
 Sources: 2-opt moves on graphs: Besta, Hoefler, SC 2014 name them for random shortcuts; annealing:
 Kirkpatrick, Gelatt, Vecchi, Science 1983. The bound is the dual of concurrent flow
@@ -25,7 +32,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 
@@ -89,6 +96,49 @@ class Distances:
         return float(total)
 
 
+class Cabling:
+    """What the cables between GPUs in racks cost, and how many cross each cut between racks.
+
+    Parameters
+    ----------
+    costs
+        Of a cable between any two GPUs, shape (gpus, gpus), symmetric; GPUs of one rack are those
+        between which it is least.
+    """
+
+    def __init__(self, costs: np.ndarray) -> None:
+        self._costs: list[list[float]] = costs.tolist()
+        near = costs <= costs.min() * (1 + 1e-9)
+        np.fill_diagonal(near, val=True)
+        racks = near[np.sort(np.unique(near, axis=0, return_index=True)[1])]
+        before = np.logical_or.accumulate(racks)[:-1]
+        self._sides = np.vstack([racks, before]).T.copy()
+        """Of each GPU, whether it is on the first side of each cut, shape (gpus, cuts)."""
+        within = self._sides.sum(axis=0)
+        self._pairs = within * (len(costs) - within)
+        self.cost = 0.0
+        self._crossing = np.zeros(len(within), dtype=np.int64)
+
+    def laid(self, pairs: Pairs) -> None:
+        """Lay the cables of a network, none of another being left."""
+        self.cost = sum(self._costs[a][b] for a, b in pairs)
+        first, second = np.array(pairs).T
+        self._crossing = (self._sides[first] ^ self._sides[second]).sum(axis=0)
+
+    def exchange(self, a: int, b: int, *, c: int, e: int) -> None:
+        """Lay a-c and b-e for a-b and c-e."""
+        costs, sides = self._costs, self._sides
+        self.cost += costs[a][c] + costs[b][e] - costs[a][b] - costs[c][e]
+        new, old = (sides[[a, b]] ^ sides[[c, e]]), (sides[[a, c]] ^ sides[[b, e]])
+        self._crossing += new.sum(axis=0) - old.sum(axis=0)
+
+    def merit(self, total: float, cables: int) -> float:
+        """Return the cost times the sum of distances, or what the fullest cut makes of that."""
+        with np.errstate(divide="ignore"):
+            busiest = float((self._pairs / self._crossing).max())
+        return max(total, 2 * cables * busiest) * self.cost
+
+
 class Annealing:
     """Networks with shorter and shorter distances, run after run.
 
@@ -98,9 +148,13 @@ class Annealing:
         Of the network; an even number of ends, and a degree from 3 to that of a full mesh less 1.
     seed
         Of everything that is drawn by chance.
+    costs
+        Of a cable between any two GPUs, shape (gpus, gpus), symmetric; by default no matter.
     """
 
-    def __init__(self, gpus: int, degree: int, *, seed: int) -> None:
+    def __init__(
+        self, gpus: int, degree: int, *, seed: int, costs: np.ndarray | None = None
+    ) -> None:
         import networkx  # noqa: PLC0415  heavy, and only here
 
         self._dice = random.Random(seed)
@@ -108,13 +162,14 @@ class Annealing:
         while not networkx.is_connected(graph):
             graph = networkx.random_regular_graph(degree, gpus, seed=self._dice)
         self._distances = Distances(gpus)
+        self._cabling = None if costs is None else Cabling(costs)
         self._first: Pairs = sorted((min(pair), max(pair)) for pair in graph.edges())
         self._pairs: Pairs = []
         self.run = 0
         """Number of the run."""
         self._tries, self._length = 0, 0
         self.total = math.inf
-        """Least sum of distances so far."""
+        """Least sum of distances so far, or least `Cabling.merit` where costs matter."""
         self.pairs: Pairs = []
         """Links of the network that has it."""
         self._begin()
@@ -130,8 +185,14 @@ class Annealing:
             self._rows[a].append(b)
             self._rows[b].append(a)
         self._table = np.array(self._rows).T.copy()
-        self._now = self._distances.total(self._table)
+        if self._cabling is not None:
+            self._cabling.laid(self._pairs)
+        self._now = self._merit()
         self._note()
+
+    def _merit(self) -> float:
+        total = self._distances.total(self._table)
+        return total if self._cabling is None else self._cabling.merit(total, len(self._first))
 
     def advance(self, *, seconds: float = math.inf, runs: int = 1) -> None:
         """Go on for a time, or to the end of so many runs from now on if that is sooner."""
@@ -153,7 +214,7 @@ class Annealing:
         if c in self._rows[a] or e in self._rows[b]:
             return
         self._exchange(a, b, c=c, e=e)
-        total = self._distances.total(self._table)
+        total = self._merit()
         heat = WARMTH * self._now * (1 - self._tries / self._length)
         if total > self._now and dice.random() >= math.exp((self._now - total) / heat):
             self._exchange(a, c, c=b, e=e)  # back again
@@ -168,6 +229,8 @@ class Annealing:
             place = self._rows[vertex].index(old)
             self._rows[vertex][place] = new
             self._table[place, vertex] = new
+        if self._cabling is not None:
+            self._cabling.exchange(a, b, c=c, e=e)
 
     def _note(self) -> None:
         if self._now < self.total:
@@ -218,13 +281,21 @@ class Rewired:
         Those that prices proved to be no better.
     solved
         Those for which a linear program was solved.
+    cost
+        Of all its cables, 1 where that does not matter.
     """
 
     topology: Topology
     flow: CertifiedFlow
+    cost: float = 1.0
     tries: int = 0
     refused: int = 0
     solved: int = 0
+
+    @property
+    def merit(self) -> float:
+        """Time of the all-to-all in µs times the cost: what is to be small."""
+        return self.flow.makespan * self.cost
 
 
 def all_to_all_of(topology: Topology) -> Problem:
@@ -259,8 +330,10 @@ class _Wires:
         return Topology(self.topology.name, self.topology.devices, tuple(links))
 
 
-def rewire(topology: Topology, *, seconds: float, seed: int = 0) -> Iterator[Rewired]:
-    """Yield the network, and then faster and faster ones with the same links at other places.
+def rewire(
+    topology: Topology, *, seconds: float, seed: int = 0, costs: np.ndarray | None = None
+) -> Iterator[Rewired]:
+    """Yield the network, and then better and better ones with the same links at other places.
 
     Parameters
     ----------
@@ -270,15 +343,21 @@ def rewire(topology: Topology, *, seconds: float, seed: int = 0) -> Iterator[Rew
         For all of it; what is given first comes later if need be.
     seed
         Of the swaps that are tried.
+    costs
+        Of a cable between any two GPUs, shape (gpus, gpus): time times cost is to fall, by default
+        time alone.
     """
     end, dice = perf_counter() + seconds, random.Random(seed)
     wires = _Wires(topology)
-    best = Rewired(topology=topology, flow=_solved(topology, seconds))
+    cost_of = _cost_of(costs)
+    best = Rewired(
+        topology=topology, flow=_solved(topology, seconds), cost=float(cost_of(wires.pairs).sum())
+    )
     yield best
     while perf_counter() < end:
         pairs = wires.pairs
         prices = _by_pair(best, pairs)
-        weights = 1 / (1e-3 + prices / max(float(prices.mean()), 1e-300))
+        weights = cost_of(pairs) / (1e-3 + prices / max(float(prices.mean()), 1e-300))
         first = dice.choices(range(len(pairs)), weights.tolist())[0]
         crossed = _crossed(pairs, dice, first=first)
         best = replace(best, tries=best.tries + 1)
@@ -287,16 +366,24 @@ def rewire(topology: Topology, *, seconds: float, seed: int = 0) -> Iterator[Rew
         first, second, one, other = crossed
         changed = list(pairs)
         changed[first], changed[second] = one, other
-        made = wires.made(changed)
-        if price_bound(made, best.flow.prices) >= best.flow.makespan * (1 - CLOSE):
+        made, cost = wires.made(changed), float(cost_of(changed).sum())
+        if price_bound(made, best.flow.prices) * cost >= best.merit * (1 - CLOSE):
             best = replace(best, refused=best.refused + 1)
             continue
         flow = _solved(made, end - perf_counter())
         best = replace(best, solved=best.solved + 1)
-        if flow.makespan < best.flow.makespan * (1 - CLOSE):
+        if flow.makespan * cost < best.merit * (1 - CLOSE):
             wires.pairs = changed
-            best = replace(best, topology=made, flow=flow)
+            best = replace(best, topology=made, flow=flow, cost=cost)
             yield best
+
+
+def _cost_of(costs: np.ndarray | None) -> Callable[[Pairs], np.ndarray]:
+    """Return what each of several links costs, alike and 1 in all where that does not matter."""
+    if costs is None:
+        return lambda pairs: np.full(len(pairs), 1 / len(pairs))
+    table = costs
+    return lambda pairs: np.asarray(table[tuple(np.array(pairs).T)])
 
 
 def _solved(topology: Topology, seconds: float) -> CertifiedFlow:

@@ -5,7 +5,8 @@ Each step costs more than the one before it, so that a front is there within a s
 1. closed families with every split (`formulations.proposals.families`);
 2. lattices, the least distances first, until distances prove that no other is faster than the best;
 3. products and copies of small networks;
-4. annealed random networks (`formulations.proposals.rewiring`), all the time on the other cores;
+4. annealed random networks (`formulations.proposals.rewiring`), all the time on the other cores:
+   the fastest, and where cables have prices the one of the least time times dollars;
 5. swaps by prices, where the best all-to-all is longer than distances say, so that these do not
    suffice.
 
@@ -15,9 +16,11 @@ Everything that is shown has been scored exactly (`formulations.proposals.scores
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from time import perf_counter
+
+import numpy as np
 
 from ccl import text
 from ccl.bound import moore_mean
@@ -26,7 +29,7 @@ from ccl.topology import Topology
 from formulations.bounds.concurrent_flow import LARGEST
 from formulations.proposals.beside import Annealers, annealers
 from formulations.proposals.families import Draft, closed, expansions, fits, host_of, lattices
-from formulations.proposals.front import Bill, Candidate, Front
+from formulations.proposals.front import Candidate, Front, Prices
 from formulations.proposals.request import Request
 from formulations.proposals.rewiring import Pairs, network_of, possible, rewire
 from formulations.proposals.scores import Score, all_to_all_rate, score
@@ -52,13 +55,11 @@ LOOSE = 1e-3
 SAME = 1e-9
 """Share by which figures differ by rounding alone."""
 
-REWIRED = "rewired"
-"""Family of annealed networks."""
+REWIRED, CHEAPER = "rewired", "rewired, cheaper cables"
+"""Families of annealed networks: the fastest, and the one of the least time times dollars."""
 
 
-def propose(
-    request: Request, *, bill_of: Callable[[Topology], Bill | None] | None = None
-) -> Iterator[Front]:
+def propose(request: Request, *, prices: Prices | None = None) -> Iterator[Front]:
     """Yield what has been found, again and again, until the time is up.
 
     Whoever closes the iterator ends the search and its processes.
@@ -67,31 +68,31 @@ def propose(
     ----------
     request
         What is wanted.
-    bill_of
-        Says what a network costs.
+    prices
+        What can be bought; by default no network has a bill.
 
     Raises
     ------
     ProblemError
         If the host is none of the gallery or does not divide the GPUs.
     """
-    search = _Search(request, bill_of)
+    search = _Search(request, prices)
     with ExitStack() as stack:
         pool = None
         if search.anneals:
-            pool = stack.enter_context(
-                annealers(request.gpus, request.ports, seed=request.seed, cores=request.cores)
-            )
+            many = {"seed": request.seed, "cores": request.cores}
+            found = annealers(request.gpus, request.ports, **many, costs=search.costs)
+            pool = stack.enter_context(found)
         yield from search.run(pool)
 
 
 class _Search:
     """What is known while it runs."""
 
-    def __init__(self, request: Request, bill_of: Callable[[Topology], Bill | None] | None) -> None:
+    def __init__(self, request: Request, prices: Prices | None) -> None:
         self.request = request
         self.per_host = host_of(request).gpus
-        self._bill_of = bill_of
+        self._prices = prices
         self._began = perf_counter()
         self._found: list[Candidate] = []
         self._left_out = 0
@@ -100,6 +101,9 @@ class _Search:
         irregular = direct and possible(request.gpus, request.ports)
         self.anneals = irregular and amounts <= LARGEST
         self._not_tried = too_many(request) if irregular and not self.anneals else ""
+        self.costs = None
+        if self.anneals and prices is not None:
+            self.costs = prices.between(request.gpus, request.bandwidth)
         self._reserve = min(1 + amounts / PACE, request.seconds / 2)
 
     @property
@@ -161,7 +165,7 @@ class _Search:
                 score=found,
                 time=found.mixed(self.request.mix),
                 one_way=one_way,
-                bill=None if self._bill_of is None else self._bill_of(topology),
+                bill=None if self._prices is None else self._prices.bill(topology),
             )
         )
         return True
@@ -187,27 +191,31 @@ class _Search:
         # No network with two-way links has shorter distances than these.
         mean = moore_mean(request.gpus, request.ports, duplex=True)
         least = request.gpus * (request.gpus - 1) * mean
-        while self.seconds < request.seconds - self._reserve and best > least * (1 + 1e-9):
+        last = 1 if pool.cheap is None else 2  # networks that are scored at the end
+        while self.seconds < request.seconds - last * self._reserve and best > least * (1 + 1e-9):
             pool.advance(TURN)
             best, pairs = pool.best()
             left = request.seconds - self.seconds
             if best < scored * (1 - BETTER) and left > 3 * self._reserve:
-                if self._replace(pairs):
+                if self._replace(REWIRED, pairs):
                     yield self._front("rewiring")
                 scored = best
-        pool.close()  # the last score has the machine for itself
+        pool.close()  # the last scores have the machine for themselves
         best, pairs = pool.best()
-        if best < scored and self._replace(pairs):
+        if pool.cheap is not None and self._replace(CHEAPER, pool.cheap):
+            yield self._front("rewiring")
+        if best < scored and self._replace(REWIRED, pairs):
             yield self._front("rewiring")
         yield from self._by_prices(best)
 
-    def _replace(self, pairs: Pairs) -> bool:
+    def _replace(self, family: str, pairs: Pairs) -> bool:
         """Score an annealed network in place of the one before it."""
         name = f"Rewired {self.request.gpus} of degree {self.request.ports}"
+        name += family.removeprefix(REWIRED)
         began = self.seconds
-        before = [each for each in self._found if each.family == REWIRED]
-        self._found = [each for each in self._found if each.family != REWIRED]
-        made = self._scored(self._network(pairs, name), REWIRED)
+        before = [each for each in self._found if each.family == family]
+        self._found = [each for each in self._found if each.family != family]
+        made = self._scored(self._network(pairs, name), family)
         self._reserve = min(1.5 * (self.seconds - began), self.request.seconds / 2)
         if not made:
             self._found += before
@@ -223,15 +231,21 @@ class _Search:
         """Exchange links by prices where distances do not say how fast a network is."""
         request = self.request
         mine = next((each for each in self._found if each.family == REWIRED), None)
-        if mine is None or "all-to-all" not in mine.score.rates:
+        if mine is not None and "all-to-all" in mine.score.rates:
+            most = request.gpus**2 * request.ports * request.bandwidth / total
+            if mine.score.rates["all-to-all"].most <= most / (1 + LOOSE):
+                yield from self._exchanged(mine, None)
+        cheap = next((each for each in self._found if each.family == CHEAPER), None)
+        if cheap is not None and "all-to-all" in cheap.score.rates:
+            yield from self._exchanged(cheap, self.costs)
+
+    def _exchanged(self, mine: Candidate, costs: np.ndarray | None) -> Iterator[Front]:
+        """Put what an exchange of links makes better in place of a network, while there is time."""
+        left = self.request.seconds - self.seconds
+        if left <= 0:
             return
-        most = request.gpus**2 * request.ports * request.bandwidth / total
-        if mine.score.rates["all-to-all"].most > most / (1 + LOOSE):
-            return
-        for found in rewire(
-            mine.topology, seconds=request.seconds - self.seconds, seed=request.seed
-        ):
-            if found.solved and self._scored(found.topology, REWIRED):
+        for found in rewire(mine.topology, seconds=left, seed=self.request.seed, costs=costs):
+            if found.solved and self._scored(found.topology, mine.family):
                 self._found.remove(mine)
                 mine = self._found[-1]
                 yield self._front("prices")

@@ -102,7 +102,7 @@ def run(run: Run, options: NoOptions) -> Result:
         if before is not None and run.best is before:
             break
     if run.best is None and not run.expired:
-        raise SolveError("vectors meet in switches that add, and no plan keeps them apart")
+        raise SolveError("vectors meet in switches that add or take longer than what is known")
     run.closed_form = closed
     return run.end(Stop.CONSTRUCTED)
 
@@ -137,6 +137,8 @@ def _relayed(run: Run, pieces: int) -> Result | None:
     from formulations.engines.list_scheduling.search import search  # noqa: PLC0415  it loads numba
 
     problem, many = run.problem, len(run.problem.topology.ranks)
+    if _least(problem) >= run.best_known():
+        return run.best
     vectors = all_gather(many, many * problem.collective.size, chunks=pieces)
 
     def named(plan: Schedule) -> Plan:
@@ -157,6 +159,13 @@ def _relayed(run: Run, pieces: int) -> Result | None:
     except SolveError as error:
         run.note(f"vectors in {text.count(pieces, 'piece')}: {error}")
     return inner.best
+
+
+def _least(problem: Problem) -> float:
+    """Return the µs in which all others' vectors enter the GPU with the slowest links."""
+    topology = problem.topology
+    rates = (sum(each.bandwidth for each in topology.links_in[rank]) for rank in topology.ranks)
+    return (len(topology.ranks) - 1) * problem.collective.size / (1e3 * min(rates))
 
 
 def _inner(run: Run, problem: Problem, turn: Callable[[Schedule], Plan]) -> Run:

@@ -448,8 +448,7 @@ class Search:
 
     def _try(self, name: str, *, parts: int = 1, seconds: float | None = None) -> None:
         """Let a method solve the problem cut into so many parts; keep what it adds."""
-        run, chosen = self.run, formulation(name)
-        problem = run.problem
+        run, chosen, problem = self.run, formulation(name), self.run.problem
         if parts > 1:
             problem = problem.cut_into(parts * len(problem.collective.chunks))
         if self._done or not self._takes(chosen, problem) or (name == PIECES and self._close):
@@ -466,6 +465,7 @@ class Search:
             progress=self._heard(name),
             whole=whole,
             method=name,
+            known=run.best_known,
             best=self._start(parts, whole=whole),
             log=[],
             size=None,

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from itertools import cycle
 from typing import Literal
+
+import numpy as np
 
 from ccl import text
 from ccl.cabling import Cable, Cabling, End, cabling_of
@@ -177,8 +179,8 @@ def bill_of(topology: Topology, parts: Parts | None = None, floor: Floor | None 
     floor = floor or Floor()
     cabling, sentences = _divided(cabling_of(topology), parts.fastest)
     cabling, switches, more = _built(cabling, parts)
-    costs = {"metres": lambda length: length, "dollars": _dollars(parts)}
-    placed = place(topology, cabling, floor, cost=costs[floor.objective])
+    dear = partial(_cable_price, parts, 0.0) if floor.objective == "dollars" else float
+    placed = place(topology, cabling, floor, cost=dear)
     cables = tuple(_laid(cabling, placed, parts))
     counts = _counted(cabling, cables, switches, parts=parts)
     rows = (
@@ -189,12 +191,54 @@ def bill_of(topology: Topology, parts: Parts | None = None, floor: Floor | None 
     return Bill(topology, rows, cables, switches, placed.racks, assumed)
 
 
-def bill_if_sold(topology: Topology, parts: Parts | None = None) -> Bill | None:
-    """Return the bill of parts of a cluster, None where some of it cannot be bought."""
-    try:
-        return bill_of(topology, parts)
-    except ProblemError:
-        return None
+@dataclass(frozen=True)
+class Prices:
+    """What can be bought, for many clusters one after the other.
+
+    Parameters
+    ----------
+    parts
+        With dollars and watts.
+    floor
+        How racks stand.
+    """
+
+    parts: Parts = field(default_factory=read_parts)
+    floor: Floor = field(default_factory=Floor)
+
+    def bill(self, topology: Topology) -> Bill | None:
+        """Return the bill of parts of a cluster, None where some of it cannot be bought."""
+        try:
+            return bill_of(topology, self.parts, self.floor)
+        except ProblemError:
+            return None
+
+    def between(self, gpus: int, bandwidth: float) -> np.ndarray | None:
+        """Return the dollars of a cable between any two GPUs, None if all cost the same.
+
+        Parameters
+        ----------
+        gpus
+            How many; they fill racks in the order of their numbers.
+        bandwidth
+            GB/s; more than the fastest cable has takes several.
+
+        Returns
+        -------
+        Symmetric, shape (gpus, gpus); None as well where no cable reaches.
+        """
+        racks = np.arange(gpus) // self.floor.rack_gpus
+        lengths = self.floor.lengths(int(racks[-1]) + 1)
+        kinds, place = np.unique(lengths, return_inverse=True)
+        count = math.ceil(bandwidth / self.parts.fastest - 1e-9)
+        price = partial(_cable_price, self.parts, bandwidth / count, direct=True)
+        try:
+            prices = count * np.array([price(length) for length in kinds.tolist()])
+        except ProblemError:
+            return None
+        if np.ptp(prices) <= 1e-9 * prices.max():
+            return None
+        return np.asarray(prices[place].reshape(lengths.shape)[np.ix_(racks, racks)])
 
 
 def _divided(cabling: Cabling, fastest: float) -> tuple[Cabling, list[str]]:
@@ -337,9 +381,9 @@ def _laid(cabling: Cabling, placed: Placement, parts: Parts) -> Iterator[LaidCab
         )
 
 
-def _dollars(parts: Parts) -> Callable[[float], float]:
-    """Return what a cable of so many metres costs in the cheapest class."""
-    return lambda length: parts.cable_dollars(parts.cable_class(length, 0.0), length)
+def _cable_price(parts: Parts, bandwidth: float, length: float, *, direct: bool = False) -> float:
+    """Return the dollars of the class that a bill takes for a cable as fast and as long."""
+    return parts.cable_dollars(parts.cable_class(length, bandwidth), length, direct=direct)
 
 
 def _counted(

@@ -228,13 +228,24 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             )
         return min(fitting, key=lambda name: self.cable_dollars(name, length))
 
-    def cable_dollars(self, name: str, length: float) -> float:
-        """Return what a cable of a class typically costs, from a card to a switch."""
+    def cable_dollars(self, name: str, length: float, *, direct: bool = False) -> float:
+        """Return what a cable of a class typically costs, from a card to a switch.
+
+        Parameters
+        ----------
+        name
+            Of the class.
+        length
+            Metres.
+        direct
+            From a card to a card.
+        """
         each = self.cables[name]
+        at_card = self.part(each.at_card).dollars.typical if each.at_card else 0.0
+        at_switch = self.part(each.at_switch).dollars.typical / 2 if each.at_switch else 0.0
         total = self.part(each.cable).dollars.typical
         total += self.part(each.metre).dollars.typical * length if each.metre else 0.0
-        total += self.part(each.at_card).dollars.typical if each.at_card else 0.0
-        return total + (self.part(each.at_switch).dollars.typical / 2 if each.at_switch else 0.0)
+        return total + at_card + (at_card if direct else at_switch)
 
 
 _NEARLY = 1 - 1e-9

@@ -339,7 +339,7 @@ def test_what_is_wrong_is_said_beside_its_field(designer):
 
     for field, value, words in (
         ("size", "many", "not a number of bytes"),
-        ("chunks", "1000000", "at most 1,000,000 are kept"),
+        ("chunks", "1000000", "at most 1,048,576 are kept"),
     ):
         before = page.locator(f"#{field}").input_value()
         page.locator(f"#{field}").fill(value)

@@ -186,7 +186,7 @@ def test_a_billion_chunks_are_refused_before_they_are_made():
     made = document_to_json(solved())
     made["result"]["problem"]["collective"]["chunks"] = 10**9
 
-    with pytest.raises(ProblemError, match=r"4,000,000,000 chunks and at most 1,000,000 are kept"):
+    with pytest.raises(ProblemError, match=r"4,000,000,000 chunks and at most 1,048,576 are kept"):
         document_from_json(made)
 
 

@@ -228,7 +228,7 @@ class TestCollective:
             (lambda: all_gather(2, math.nan), "needs a positive size"),
             (lambda: all_gather(2, 1e6, chunks=0), "1 chunk per shard or more, got 0"),
             (lambda: broadcast(2, 1e6, root=2), "root 2; ranks go from 0 to 1"),
-            (lambda: all_to_all(1001, 1e6), "1,001,000 chunks and at most 1,000,000"),
+            (lambda: all_to_all(1025, 1e6), "1,049,600 chunks and at most 1,048,576"),
             (lambda: broadcast(2, 1e6, chunks=10**9), "1,000,000,000 chunks"),
             (lambda: make_collective(UNKNOWN, 2, 1e6), "'shuffle' is not one that a name makes"),
             (lambda: make_collective("custom", 2, 1e6), "'custom' is not one that a name makes"),

@@ -180,7 +180,7 @@ def test_the_help_shows_the_flags_of_the_formulation(run, name):
         (("ring", "--time-limit", "0"), "--time-limit is 0 s; give more than 0 s"),
         (("ring", "--time-limit", "nan"), "--time-limit is nan s; give more than 0 s"),
         (("ring", "--gap", "-0.1"), "--gap is -0.1; give 0 or more"),
-        (("ring", "--chunks", "1000000000"), "8,000,000,000 chunks and at most 1,000,000 are kept"),
+        (("ring", "--chunks", "1000000000"), "8,000,000,000 chunks and at most 1,048,576 are kept"),
         (("ring", "--formulation", "te-ccl-lp"), "te-ccl-lp cannot take all-gather on Ring of 8"),
         (("ring", "--out", "no/kept.json"), "there is no folder no; make it first"),
         ((), "Missing argument 'CLUSTER'"),

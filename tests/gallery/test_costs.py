@@ -14,7 +14,7 @@ from defusedxml import ElementTree
 from ccl.errors import CclError, ProblemError
 from ccl.topology import Topology, device, duplex
 from gallery import open_cluster
-from gallery.costs import Floor, Span, bill_of, read_parts
+from gallery.costs import Floor, Prices, Span, bill_of, read_parts
 from gallery.costs.designs import clos
 from gallery.costs.tables import bill_csv, bill_xlsx
 from interchange.formats.machines.netbox import CABLE_FIELDS, cable_csv
@@ -122,6 +122,20 @@ def test_exchanges_shorten_a_random_network_and_a_seed_repeats_them():
     assert found[0].metres < 0.8 * drawn.metres
     assert found[0].racks == found[1].racks != found[2].racks
     assert sorted(found[0].racks.values()) == sorted(drawn.racks.values())
+
+
+def test_a_cable_between_two_gpus_costs_what_a_bill_says():
+    """64 GPUs are two racks: of a ring all cables but two are copper, and two are fibre."""
+    prices, topology = Prices(), open_cluster("ring:gpus=64,bandwidth=50")
+    between, made = prices.between(64, 50.0), prices.bill(topology)
+
+    assert sorted(made.classes.values()) == [2, 62]
+    ring = math.fsum(between[i, (i + 1) % 64] for i in range(64))
+    assert made.network_dollars.typical == pytest.approx(ring)
+    assert prices.between(32, 50.0) is None  # one rack
+    assert prices.between(64, 4 * prices.parts.fastest)[0, 63] == pytest.approx(
+        4 * prices.between(64, prices.parts.fastest)[0, 63]
+    )
 
 
 def test_boxes_may_be_placed_for_dollars():

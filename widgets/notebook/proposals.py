@@ -12,7 +12,7 @@ from ccl import text
 from ccl.layout import layout
 from ccl.topology import Topology
 from formulations.proposals import AXES, Axis, Candidate, Front, Request, propose
-from gallery.costs import bill_if_sold
+from gallery.costs import Prices
 from widgets.charts.proposals import RESPECTS, Dot, proposals_figure
 from widgets.notebook.link_load import Drawn
 from widgets.view_model.scene import drawing
@@ -219,7 +219,7 @@ class ProposeView(Drawn):
 def found(request: Request) -> Front:
     """Return the last front of a search, with bills."""
     front = Front(request=request, candidates=(), stage="", seconds=0.0)
-    for front in propose(request, bill_of=bill_if_sold):  # noqa: B007  the last is wanted
+    for front in propose(request, prices=Prices()):  # noqa: B007  the last is wanted
         pass
     return front
 

@@ -13,7 +13,7 @@ from ccl.errors import CclError
 from ccl.layout import layout
 from formulations import answer_one
 from formulations.proposals import AXES, Candidate, Front, Request, propose, read_mix
-from gallery.costs import Bill, bill_if_sold
+from gallery.costs import Bill, Prices
 from widgets.view_model.scene import drawing
 
 PAUSE = 0.4
@@ -37,7 +37,7 @@ def search(request: Mapping[str, Any]) -> Iterator[Json]:
     last = -PAUSE
     try:
         asked = Request(**{**request, "mix": read_mix(request["mix"])})
-        for front in propose(asked, bill_of=bill_if_sold):
+        for front in propose(asked, prices=Prices()):
             for each in front.candidates:
                 if id(each) not in told:
                     key = f"n{len(told)}"

@@ -137,8 +137,7 @@ class Limits:
     @property
     def _known(self) -> float:
         """µs of the best plan that is verified, here or elsewhere; infinite before the first."""
-        best = self.run.best
-        return self.run.known() if best is None else min(self.run.known(), best.makespan)
+        return self.run.best_known()
 
     def offer(self, jobs: Jobs, cut: Cut, plan: Pass, *, routes: Routes | None = None) -> float:
         """Offer a plan to the run, unless there is a better one; return its µs."""
@@ -262,14 +261,14 @@ class Kind:
     def step(self, first: int) -> None:
         """Try the number that is nearest to the best, or the first.
 
-        Of its neighbours the larger comes first, of others the smaller, which takes less time.
+        Of two as near the smaller comes first, which takes less time, unless more have been better.
         """
         known = sorted([*self.left, *self.found])
         here = known.index(min(self.found, key=self.found.__getitem__, default=first))
 
         def order(number: int) -> tuple[int, int]:
             far = abs(known.index(number) - here)
-            return far, number if far > 1 else -number
+            return far, -number if far == 1 and self.rises else number
 
         chosen = min(self.left, key=order)
         self.left.remove(chosen)

@@ -63,6 +63,54 @@ def test_a_seed_gives_the_same_network_however_often_it_is_interrupted():
     assert parts.pairs == whole.pairs
 
 
+def two_racks(gpus):
+    """Return costs of 1 inside each half of the GPUs and of 9 between the halves."""
+    rack = np.arange(gpus) // (gpus // 2)
+    return np.where(rack[:, None] == rack, 1.0, 9.0)
+
+
+def cost_of(pairs, costs):
+    return sum(costs[a, b] for a, b in pairs)
+
+
+def test_annealing_with_costs_makes_time_times_costs_less():
+    """Links between the racks are dear, so that as many cross as distances have work for."""
+    costs = two_racks(24)
+    plain, cheap = Annealing(24, 4, seed=1), Annealing(24, 4, seed=1, costs=costs)
+    for each in (plain, cheap):
+        each.advance(runs=1)
+    graph = networkx.Graph(cheap.pairs)
+
+    assert set(dict(graph.degree).values()) == {4}
+    assert cheap.total == pytest.approx(merit_of(cheap.pairs, costs))
+    assert cheap.total < 0.9 * merit_of(plain.pairs, costs)
+    assert cost_of(cheap.pairs, costs) < 0.9 * cost_of(plain.pairs, costs)
+
+
+def merit_of(pairs, costs):
+    """Return cost times distances, or times what crosses between the halves on 48 links."""
+    half = len(costs) // 2
+    crossing = sum((a < half) != (b < half) for a, b in pairs)
+    busiest = 2 * len(pairs) * half * half / crossing
+    return cost_of(pairs, costs) * max(summed(networkx.Graph(pairs)), busiest)
+
+
+def test_swaps_by_prices_make_time_times_cost_less():
+    """Each network is better than the one before it, and its cost is that of its cables."""
+    costs = two_racks(12)
+    graph = networkx.random_regular_graph(3, 12, seed=4)
+    topology = network_of(sorted(graph.edges()), gpus=12, name="", bandwidth=50.0, alpha=0.0)
+    found = list(rewire(topology, seconds=5, seed=2, costs=costs))
+    merits = [each.merit for each in found]
+
+    assert len(found) > 1, "no swap was an improvement"
+    assert merits == sorted(merits, reverse=True)
+    for each in found:
+        rank = each.topology.rank
+        pairs = [(rank[link.src], rank[link.dst]) for link in each.topology.links]
+        assert 2 * each.cost == pytest.approx(cost_of(pairs, costs))
+
+
 def test_prices_prove_in_floats_what_they_prove_in_fractions():
     topology = network_of(
         Annealing(12, 3, seed=2).pairs, gpus=12, name="", bandwidth=50.0, alpha=0.0
