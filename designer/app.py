@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dash import Dash, set_props
+from dash import MATCH, ClientsideFunction, Dash, Input, Output, State, set_props
 
 from ccl.errors import CclError
 from designer.jobs import Jobs, Limits
@@ -171,6 +171,13 @@ def _wire(
     app: Dash, jobs: Jobs, comparisons: Comparisons, studies: Studies, *, apart: Apart
 ) -> None:
     """Wire what is on every page but Propose."""
+    app.clientside_callback(
+        ClientsideFunction("topoloom", "plot"),
+        Output(ui.plot_part(MATCH, "place"), "children"),
+        Input(ui.plot_part(MATCH, "figure"), "data"),
+        State(ui.plot_part(MATCH, "figure"), "id"),
+        State(ui.plot_part(MATCH, "look"), "data"),
+    )
     for room in (
         about,
         plan_card,

@@ -45,6 +45,17 @@
 
   window.dash_clientside = Object.assign({}, window.dash_clientside, {
     topoloom: {
+      /** Make a plot with its first figure, and give it those that follow. */
+      plot(figure, { plot: id }, look) {
+        if (!figure) return no();
+        const height = figure.layout?.height;
+        const props = { figure, style: height ? { ...look.style, height } : look.style };
+        if (document.getElementById(id)) {
+          window.dash_clientside.set_props(id, props);
+          return no();
+        }
+        return { namespace: "dash_core_components", type: "Graph", props: { id, ...look, ...props } };
+      },
       /** Bring back the drawing that this page was left with. */
       async restore(home) {
         watchScheme();

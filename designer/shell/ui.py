@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import dash_mantine_components as dmc
-from dash import dcc, html
+from dash import Output, dcc, html
 
 from ccl import text
 
@@ -126,9 +126,29 @@ def banner(picture: str, tone: str, sentence: Any, /) -> html.Div:
     return div(f"ds-banner ds-{tone}", icon(picture), html.Span(sentence))
 
 
-def graph(key: Any, /, **props: Any) -> dcc.Graph:
-    """Return an empty plot that fills its place, without the buttons of Plotly."""
-    return dcc.Graph(id=key, config=CONFIG, responsive=True, **props)
+def graph(key: str, /, **props: Any) -> html.Div:
+    """Return the place of a plot, without the buttons of Plotly, for what `figure` is given.
+
+    The plot is made with its first figure (assets/designer.js): Plotly takes as long to load as a
+    third of the page, and many pages never have a plot.
+    """
+    look = {"config": CONFIG, "responsive": True, **props}
+    return div(
+        "ds-plot",
+        html.Div(id=plot_part(key, "place"), className="ds-plot"),
+        dcc.Store(id=plot_part(key, "figure")),
+        dcc.Store(id=plot_part(key, "look"), data=look),
+    )
+
+
+def plot_part(key: Any, part: Literal["place", "figure", "look"]) -> dict[str, Any]:
+    """Return the id of a part of a plot: where it comes to be, its figure, how it looks."""
+    return {"plot": key, "part": part}
+
+
+def figure(key: str) -> Output:
+    """Return where the figure of a plot goes."""
+    return Output(plot_part(key, "figure"), "data")
 
 
 def options(choices: Mapping[str, str]) -> list[dict[str, str]]:

@@ -56,7 +56,7 @@ def test_a_search_for_networks_is_kept_opened_as_it_was_and_removed(page, serve_
     expect(status).to_contain_text("Finished", timeout=SLOW)
     found = status.inner_text()
     page.locator("#propose-across").click()
-    page.get_by_role("option", name="Cables between GPUs, mean").click()
+    page.get_by_role("option", name="Cables on the way, mean").click()
     page.locator("#propose-pane summary", has_text="Prices").click()
     price = page.locator("#propose-prices input").first
     price.fill("7")
@@ -84,7 +84,7 @@ def test_a_search_for_networks_is_kept_opened_as_it_was_and_removed(page, serve_
     expect(page.locator("#stage")).to_have_attribute("data-view", "propose", timeout=SLOW)
     expect(status).to_contain_text(found, timeout=SLOW)
     expect(gpus).to_have_value("16")
-    expect(page.locator("#propose-across")).to_have_value("Cables between GPUs, mean")
+    expect(page.locator("#propose-across")).to_have_value("Cables on the way, mean")
     expect(price).to_have_value("7")
     expect(cost).to_have_text(typed, timeout=SLOW)
 

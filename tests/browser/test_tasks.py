@@ -566,6 +566,12 @@ def list_of_drawings(hand: Hand) -> Locator:
     return found
 
 
+def solved(hand: Hand) -> None:
+    """Solve, and wait for the answer."""
+    hand.either(lambda: hand.page.locator("#solve").click(), "Control+Enter")
+    expect(hand.page.locator("#answer")).to_contain_text("makespan", timeout=SLOW)
+
+
 @task("designer")
 def documents(hand: Hand) -> None:
     """Named, left by New, opened from the list; a version is looked at and restored."""
@@ -645,6 +651,20 @@ def view(hand: Hand, words: str) -> None:
 
 
 @task("designer")
+def layout_and_back(hand: Hand) -> None:
+    pair(hand)
+    places = hand.ask("c.drawing.positions")
+    x, y = hand.ask("Object.values(c.canvas.stage.toModel({ x: 60, y: 240 }))")  # ground, wherever it is
+    hand.either(lambda: hand.choose((x, y), "Lay out anew"), "q")
+    hand.page.wait_for_function(
+        f"(x) => JSON.stringify({HANDLE}.drawing.positions) !== x",
+        arg=hand.ask("JSON.stringify(x)", places),
+    )
+    hand.either(lambda: hand.tool("Undo"), "Control+z")
+    assert hand.ask("c.drawing.positions") == places
+
+
+@task("designer")
 def retype_links(hand: Hand) -> None:
     """A type of the palette is given to the links that are selected."""
     pair(hand)
@@ -653,6 +673,18 @@ def retype_links(hand: Hand) -> None:
     hand.page.wait_for_function(
         f"() => {HANDLE}.drawing.topology.links.every((l) => l.bandwidth === 50)"
     )
+
+
+@task("designer")
+def solve_play_and_load(hand: Hand) -> None:
+    """Solved; the load of the whole run with its list of the busiest."""
+    pair(hand)
+    solved(hand)
+    busiest = hand.page.get_by_role("list", name="Busiest links").get_by_role("listitem")
+    expect(busiest).to_have_count(2, timeout=SLOW)
+    for _ in range(2):
+        hand.either(lambda: hand.root.locator(".tl-time").get_by_label("Link load").click(), "h")
+    assert hand.ask("c.canvas.heatOf") == "run"
 
 
 @task("designer")
@@ -685,6 +717,20 @@ def press_until(page: Page, key: str, wanted: Locator) -> None:
             return
         page.keyboard.press(key)
     pytest.fail(f"{key} does not reach {wanted}")
+
+
+@task("designer")
+def columns_and_cards(hand: Hand) -> None:
+    page = hand.page
+    for side, key in (("left", "["), ("right", "]")):
+        column = page.locator(f".ds-{side}")
+        for shown in (False, True):
+            hand.either(page.locator(f"#panel-{side}").click, key)
+            expect(column).to_be_visible(visible=shown)
+    head = page.get_by_role("button", name="Gallery", exact=True)
+    for shown in (False, True):
+        hand.press(head)
+        expect(page.locator("#gallery-list")).to_be_visible(visible=shown)
 
 
 @task("designer")

@@ -50,7 +50,7 @@ RESPECTS: Mapping[str, Respect] = {
     "all-gather": Respect("All-gather, 1 GB", text.duration),
     "all-reduce": Respect("All-reduce, 1 GB", text.duration),
     "latency": Respect("Latency, farthest GPU", text.duration),
-    "hops": Respect("Cables between GPUs, mean", text.digits),
+    "hops": Respect("Cables on the way, mean", text.digits),
     "cables": Respect("Cables", _plain),
     "switches": Respect("Switches", _plain),
     "dollars": Respect("Cost of the network", _dollars),

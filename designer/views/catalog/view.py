@@ -87,7 +87,7 @@ def _tuner() -> html.Section:
 
 
 def _atlas() -> html.Section:
-    graph = dcc.Graph(id=ids.CATALOG_ATLAS, config=ui.CONFIG, responsive=False)
+    graph = ui.graph(ids.CATALOG_ATLAS, responsive=False)
     return _card(
         "Best method for each collective",
         html.Div(
@@ -388,7 +388,7 @@ def _wait(app: Dash, catalog_view: CatalogView) -> None:
             "tuned": Output(ids.CATALOG_TUNED, "children"),
             "csv_disabled": Output(ids.CATALOG_CSV, "disabled"),
             "json_disabled": Output(ids.CATALOG_JSON, "disabled"),
-            "atlas_figure": Output(ids.CATALOG_ATLAS, "figure"),
+            "atlas_figure": ui.figure(ids.CATALOG_ATLAS),
             "atlas_box_hidden": Output(ids.CATALOG_ATLAS_BOX, "hidden"),
             "doing": Output(ids.CATALOG_DOING, "children"),
             "tick_disabled": Output(ids.CATALOG_TICK, "disabled", allow_duplicate=True),

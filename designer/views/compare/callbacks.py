@@ -283,7 +283,7 @@ def _rows(app: Dash, comparisons: Comparisons) -> None:
     @callback(
         app,
         output={
-            "plot_figure": Output(ids.COMPARE_PLOT, "figure"),
+            "plot_figure": ui.figure(ids.COMPARE_PLOT),
             "note": Output(ids.COMPARE_NOTE, "children"),
             "plot_box_hidden": Output(ids.COMPARE_PLOT_BOX, "hidden"),
         },

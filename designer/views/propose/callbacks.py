@@ -168,7 +168,7 @@ def _show_plot(app: Dash, studies: Studies) -> None:
     @callback(
         app,
         output={
-            "figure": Output(ids.PROPOSE_PLOT, "figure"),
+            "figure": ui.figure(ids.PROPOSE_PLOT),
             "found": Output(ids.PROPOSE_FOUND, "data-empty"),
         },
         inputs={**LOOKED, "scheme": Input(ids.SCHEME_NOW, "data")},

@@ -262,12 +262,13 @@ def _ranked() -> html.Div:
     return ui.div(
         "ds-pro-right",
         ui.heading("Networks, the best first"),
-        html.Div(id=ids.PROPOSE_BESIDE),
-        html.Div(
-            id=ids.PROPOSE_CARDS,
-            className="ds-pro-cards",
+        ui.div(
+            "ds-pro-found-list",
+            html.Div(id=ids.PROPOSE_BESIDE),
+            html.Div(id=ids.PROPOSE_CARDS, className="ds-pro-cards"),
             tabIndex=0,
-            **ui.attributes(role="region", aria_label="Networks"),
+            role="region",
+            aria_label="Networks",
         ),
     )
 
@@ -405,5 +406,5 @@ def beside(stands: Standing, ticked: Sequence[str]) -> Any:
         ratio = f"{text.digits(there / here)}×" if here else ""
         cells = [html.Td(write(here)), html.Td(write(there)), html.Td(ratio)]
         rows.append(html.Tr([html.Th(RESPECTS[name].title, scope="row"), *cells]))
-    heads = ["", *(each["name"] for each in pair), "Ratio"]
+    heads = ["", *(each["name"] for each in pair), "Second ÷ first"]
     return ui.table("Two networks side by side", "ds-wif-table ds-pro-beside", heads, rows)

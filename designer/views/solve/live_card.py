@@ -121,7 +121,7 @@ def optimum_card(found: Json | None, chosen: str | int | None) -> Any:
 def _proof(found: Json) -> html.Div:
     """Say what proves the rate, exactly where it is known so, and whether a plan has it."""
     ties = len(found["cuts"])
-    said: list[Any] = ["Proved by ", html.B(found["proved_by"]), "."]
+    said: list[Any] = ["Proof: ", html.B(found["proved_by"]), "."]
     if found["fraction"] and "/" in found["fraction"] and len(found["fraction"]) <= MOST_DIGITS:
         said = ["Exactly ", html.B(f"{found['fraction']} GB/s"), ". ", *said]
     if not found["reached"]:

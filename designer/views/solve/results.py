@@ -446,8 +446,7 @@ def _charts(app: Dash) -> None:
     @callback(
         app,
         output={
-            "load_figure": Output(ids.LOAD, "figure"),
-            "load_style": Output(ids.LOAD, "style"),
+            "load_figure": ui.figure(ids.LOAD),
             "load_box_hidden": Output(ids.LOAD_BOX, "hidden"),
             "load_top_children": Output(ids.LOAD_TOP, "children"),
             "load_all_children": Output(ids.LOAD_ALL, "children"),
@@ -463,10 +462,8 @@ def _charts(app: Dash) -> None:
         all_of_them = bool(clicks and clicks % 2)
         figure = link_load_figure(load, scheme, rows=MOST_ROWS if all_of_them else ROWS)
         label = f"First {ROWS}" if all_of_them else f"All {min(links, MOST_ROWS)}"
-        height = {"height": figure.layout.height}
         return {
             "load_figure": figure,
-            "load_style": height,
             "load_box_hidden": False,
             "load_top_children": busiest_links(load),
             "load_all_children": label,

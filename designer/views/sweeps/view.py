@@ -392,7 +392,7 @@ def _look(app: Dash, shelf: Shelf) -> None:
         app,
         output={
             "table": Output(ids.SWEEP_TABLE, "children"),
-            "plot_figure": Output(ids.SWEEP_PLOT, "figure"),
+            "plot_figure": ui.figure(ids.SWEEP_PLOT),
             "note": Output(ids.SWEEP_NOTE, "children"),
         },
         inputs={

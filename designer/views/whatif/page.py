@@ -67,7 +67,7 @@ def figures(today: Json | None, now: Json | None) -> list[Any]:
             text.bandwidth,
             (before.get("algbw"), now["algbw"]),
             note=_exactly(now),
-            title=f"algbw, latencies aside. Proved by {now['proved_by']}.",
+            title=f"algbw, latencies aside. Proof: {now['proved_by']}.",
         ),
         _card(
             "Steady state, per call",
@@ -416,7 +416,7 @@ def _curves(app: Dash) -> None:
         app,
         output={
             "limits": Output(ids.WHATIF_LIMITS, "children"),
-            "plot_figure": Output(ids.WHATIF_PLOT, "figure"),
+            "plot_figure": ui.figure(ids.WHATIF_PLOT),
             "plot_note": Output(ids.WHATIF_PLOT_NOTE, "children"),
             "plot_box_hidden": Output(ids.WHATIF_PLOT_BOX, "hidden"),
         },

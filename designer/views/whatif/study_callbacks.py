@@ -348,7 +348,7 @@ def _budget(app: Dash, studies: Studies) -> None:
         app,
         output={
             "found": Output(part("budget", "found"), "children"),
-            "figure": Output(ids.WHATIF_FRONT, "figure"),
+            "figure": ui.figure(ids.WHATIF_FRONT),
             "hidden": Output(ids.WHATIF_FRONT_BOX, "hidden"),
         },
         inputs={

@@ -49,6 +49,9 @@ from formulations.engines.reverse_time import Half, adding, halves
 LARGE = 20_000
 """Transfers of a plan above which only the best of each search is verified and replayed."""
 
+VERIFYING = 2e-5
+"""Seconds that verifying and replaying a plan takes for each of its transfers, about."""
+
 WORK = 40_000_000
 """Steps that all passes of one search may come to, some ten seconds."""
 
@@ -194,8 +197,14 @@ class Offers:
         run, problem = self.run, self.run.problem
         if self.improves:
             sizes = np.array([chunk.size for chunk in problem.collective.chunks])
-            goal, over = run.proof.makespan, lambda: run.expired
-            plan = reordered(self.transfers, plan, sizes, goal=goal, over=over)
+            after = VERIFYING * len(plan)
+            plan = reordered(
+                self.transfers,
+                plan,
+                sizes,
+                goal=run.proof.makespan,
+                over=lambda: run.expired or (run.left is not None and run.left < after),
+            )
         return run.offer(in_epochs(problem, self.transfers, plan))
 
     def last(self) -> None:

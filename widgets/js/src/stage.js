@@ -20,8 +20,7 @@ import {
 import { EMPTY, endsKey } from "./model.js";
 import { HOST_PADDING, styleSheet } from "./style.js";
 
-/** Links above which the picture is shifted while the ground is dragged, and shares of the view from which on it is drawn anew. */
-const STILL_WHILE_PANNING = 60;
+/** Share of the view from which on what is shifted while the ground is dragged is drawn anew. */
 const MOST_SHIFT = 0.25;
 
 /** Room that the floating tools and the legend need, in pixels. */
@@ -103,7 +102,7 @@ export class Stage {
     this.#magnify(true);
   }
 
-  /** While the ground of a large drawing is dragged, what cytoscape has drawn is shifted. */
+  /** While the ground is dragged, what cytoscape has drawn is shifted. */
   #shiftWhileDragged() {
     const renderer = /** @type {any} */ (this.cy).renderer();
     const render = renderer.render.bind(renderer);
@@ -114,8 +113,7 @@ export class Stage {
       const [dx, dy] = [x - drawn.x, y - drawn.y];
       const near = Math.abs(dx) < MOST_SHIFT * this.cy.width() && Math.abs(dy) < MOST_SHIFT * this.cy.height();
       const dragged = (dx || dy) && (renderer.hoverData.dragging || renderer.swipePanning);
-      const large = this.shown.lines.length > STILL_WHILE_PANNING;
-      if (large && dragged && near && zoom === drawn.zoom && !this.settling) style.translate = `${dx}px ${dy}px`;
+      if (dragged && near && zoom === drawn.zoom && !this.settling) style.translate = `${dx}px ${dy}px`;
       else {
         drawn = { x, y, zoom };
         this.settling = false;

@@ -38,6 +38,9 @@ export function momentBeside(rows, time, { by, makespan }) {
   return beside[Math.min(beside.length, Math.abs(by)) - 1] ?? time;
 }
 
+/** Share of the makespan from which on the last step is no step, but what goes on to the end. */
+const STEADY = 0.5;
+
 /**
  * Where the player is, in a sentence; empty for a plan without steps.
  * @param {Playback} playback @param {number} time µs
@@ -47,7 +50,9 @@ export function captionAt({ steps, makespan }, time) {
   const at = begun(steps, time, makespan);
   if (time >= makespan * (1 - SAME)) return `All ${steps.length} steps are done`;
   if (!at) return "Nothing has set out yet";
-  return `Step ${at} of ${steps.length}: ${steps[at - 1].caption}`;
+  const { start, caption } = steps[at - 1];
+  const goesOn = steps.length > 2 && at === steps.length && makespan - start > STEADY * makespan;
+  return goesOn ? `From step ${at} on to the end: ${caption}` : `Step ${at} of ${steps.length}: ${caption}`;
 }
 
 /**

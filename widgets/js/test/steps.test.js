@@ -27,6 +27,7 @@ test("the caption says which step it is and what happens in it", () => {
   assert.equal(captionAt(film(), 60), "All 3 steps are done");
   assert.equal(captionAt(film({ steps: [{ start: 5, caption: "late" }] }), 0), "Nothing has set out yet");
   assert.equal(captionAt(film({ steps: [] }), 25), "");
+  assert.equal(captionAt(film({ makespan: 90 }), 50), "From step 3 on to the end: three");
 });
 
 test("a plan without steps has a caption of its epochs", () => {
