@@ -94,8 +94,7 @@ LONGEST = {PIECES: (8.0, 0.45), "one-shot": (2.0, 0.1), "chains": (4.0, 0.1)}
 SLIGHT = 0.002
 """Share of the bound above it from which on more pieces are not worth their time."""
 
-CHANCE = "tacos"
-CHANCE_SECONDS = 3.0
+CHANCE, CHANCE_SECONDS = "tacos", 3.0
 """Seconds that a method of chance may take; the others come to their end by themselves."""
 
 EXACT = ("te-ccl-lp", "cp-sat", "te-ccl-milp")
@@ -108,10 +107,8 @@ above the bound what is found of the largest problems is where a ring is tried."
 CUTS = (2, 4, 8, 16, 32, 64)
 """Chunks per shard that list scheduling tries, as long as each gains `WORTH`."""
 
-WORTH = 0.003
-
-CUT_SECONDS = 4.0
-"""Seconds for each of them: what passes of chance gain later on, finer chunks gain sooner."""
+WORTH, CUT_SECONDS = 0.003, 4.0
+"""What each gains at least, and its seconds: what passes gain later, finer chunks gain sooner."""
 
 PROOF_SECONDS = 3.0
 """Seconds for bounds by a large linear program, and for those by cuts in time."""
@@ -122,8 +119,8 @@ LATENT = 0.3
 CHAINS = "chains"
 """What is tried only there: elsewhere others have the best rate, and it would take their time."""
 
-RING, LONG = "ring", 3.0
-"""What is tried on the largest problems if latencies all around are less than so many bounds."""
+RING, LONG, TREE = "ring", 3.0, "double-binary-tree"
+"""Tried on the largest, if latencies all around are less than so many bounds; for want of sums."""
 
 SENDS = 60_000
 """Pairs of a chunk and a rank up to which shards are cut further."""
@@ -221,7 +218,7 @@ class Search:
     def all(self) -> None:
         """Try everything that can win, until a proof or the limit."""
         if self.options.methods:
-            names = [each.strip() for each in self.options.methods.split(",")]
+            names = self.options.methods.replace(" ", "").split(",")
             for name in names:
                 # On the largest problems the first plan has to do, or one in pieces.
                 if not self._large or self.run.best is None or name == PIECES:
@@ -249,16 +246,19 @@ class Search:
         self._wait()
 
     def _largest(self) -> None:
-        """Try stages where latency counts, list scheduling, and a ring if far off, beside trees."""
+        """Try stages where latency counts, list scheduling, a ring if far off, beside trees."""
         if self._sums and self._latent:
             self._try(CHAINS, seconds=self._share(2))
         self._try(LISTS)
-        best, least = self.run.best, self.run.proof.makespan
-        if best is None or best.makespan > BEHIND * least:
-            alpha = min(each.alpha for each in self.run.problem.topology.links)
-            if alpha * len(self.run.problem.topology.ranks) < LONG * least:
-                self._try(RING)
+        best, least, topology = self.run.best, self.run.proof.makespan, self.run.problem.topology
+        around = len(topology.ranks) * min(each.alpha for each in topology.links)
+        if around < LONG * least and (best is None or best.makespan > BEHIND * least):
+            self._try(RING)
+        if self._sums and self.run.best is None:
+            self._try(TREE)
         self._wait()
+        if self.run.best is None:
+            self._try(LISTS)
 
     def end(self) -> None:
         """Stop what still goes on elsewhere, and keep the notes on the best."""
@@ -449,8 +449,9 @@ class Search:
     def _try(self, name: str, *, parts: int = 1, seconds: float | None = None) -> None:
         """Let a method solve the problem cut into so many parts; keep what it adds."""
         run, chosen, problem = self.run, formulation(name), self.run.problem
+        many = parts * len(problem.collective.chunks)
         if parts > 1:
-            problem = problem.cut_into(parts * len(problem.collective.chunks))
+            problem = problem.cut_into(many)
         if self._done or not self._takes(chosen, problem) or (name == PIECES and self._close):
             return
         limit = run.time_limit
@@ -470,11 +471,10 @@ class Search:
             log=[],
             size=None,
             closed_form=None,
-            turn=partial(_counted, chunks=len(problem.collective.chunks))
-            if parts > 1
-            else run.turn,
+            turn=run.turn if parts == 1 else partial(_counted, chunks=many),
             over=lambda: self._done,
-            covered=parts > 1 and run.best is not None,
+            covered=bool(self._large and self._aside and not self._aside.ended)
+            or (parts > 1 and run.best is not None),
         )
         from formulations.solving.windows import answer  # noqa: PLC0415  it replays
 
@@ -490,8 +490,7 @@ class Search:
 
     def _start(self, parts: int, *, whole: bool) -> Result | None:
         """Return the best plan of the same chunks to go on with."""
-        found = self._plans.get(parts)
-        return found if found is None or whole else None
+        return self._plans.get(parts) if whole else None
 
     def _bounds(self, problem: Problem, *, whole: bool) -> tuple[Bound, ...]:
         """Return what holds for every plan and, asked so, for those that keep chunks whole."""

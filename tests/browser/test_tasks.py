@@ -654,7 +654,8 @@ def view(hand: Hand, words: str) -> None:
 def layout_and_back(hand: Hand) -> None:
     pair(hand)
     places = hand.ask("c.drawing.positions")
-    x, y = hand.ask("Object.values(c.canvas.stage.toModel({ x: 60, y: 240 }))")  # ground, wherever it is
+    # Ground, wherever the view is.
+    x, y = hand.ask("Object.values(c.canvas.stage.toModel({ x: 60, y: 240 }))")
     hand.either(lambda: hand.choose((x, y), "Lay out anew"), "q")
     hand.page.wait_for_function(
         f"(x) => JSON.stringify({HANDLE}.drawing.positions) !== x",

@@ -55,6 +55,9 @@ VERIFYING = 2e-5
 WORK = 40_000_000
 """Steps that all passes of one search may come to, some ten seconds."""
 
+HUGE = 10 * WORK
+"""Steps of one pass above which none is made where others find a plan."""
+
 PARTING = 8
 """How often a test takes longer where transmissions part: many wait for one and look round."""
 
@@ -259,7 +262,8 @@ class Finder:
         for number, each in enumerate([*reduced, None]):
             if enough or best <= goal * (1 + MET):
                 return
-            if best < np.inf and _work(side, each) > WORK:
+            most = WORK if best < np.inf else HUGE if self.run.covered else np.inf
+            if _work(side, each) > most:
                 continue
             what = "without symmetry" if each is None else f"by a symmetry of {len(each.chunks)}"
             self.run.report(f"list scheduling {what}")
