@@ -14,6 +14,7 @@
   let following = 0;
   let followed = "";
   let number = 0; // of the last question of this page
+  let pair = "";
   let unfolded = ""; // the row of the comparison whose details are shown
   let held = ""; // the button of a row that has the focus
   let named = ""; // the name that the page shows
@@ -294,6 +295,14 @@
         if (!chosen) return;
         window.requestAnimationFrame(() =>
           document.querySelector(".ds-pro-card[data-chosen='true']")?.scrollIntoView({ block: "nearest" }));
+      },
+
+      /** Two networks are side by side: the table above the cards comes into view, once for each pair. */
+      beside(ticked) {
+        const keys = window.dash_clientside.callback_context.inputs_list[0].map(({ id }) => id["propose-pick"]);
+        const now = keys.filter((_, i) => ticked[i]).sort().join();
+        if (now !== pair && now.includes(",")) document.querySelector(".ds-pro-found-list").scrollTop = 0;
+        pair = now;
       },
 
       /** The rows are drawn anew: the focus goes back to its button, new details come into view. */

@@ -38,6 +38,15 @@ def test_classes_of_links_are_the_knobs_of_a_cluster():
     assert (knobs[2].bandwidth, knobs[2].alpha) == (12.5, 1.3)
 
 
+def test_classes_that_are_called_alike_say_what_they_join():
+    """All InfiniBand of two DGX A100 on rails; NVLink of two bandwidths joins GPUs in both."""
+    rails = [each.title for each in knobs_of(open_cluster("dgx-a100:hosts=2"))]
+    boxes = [each.title for each in knobs_of(open_cluster("dgx-1v"))]
+
+    assert rails == ["NVLink 3", "InfiniBand HDR, GPU to rail", "InfiniBand HDR, spine to rail"]
+    assert boxes == ["NVLink 2", "NVLink 2"]
+
+
 def test_a_knob_moves_its_own_links_alone(ring):
     """Limits are a knob beside the links; where a latency is 0 all get the new one."""
     links, limit = knobs_of(ring)

@@ -218,6 +218,9 @@ def _show_cards(app: Dash, studies: Studies) -> None:
         Input(ids.PROPOSE_PLOT, "clickData"),
     )
     app.clientside_callback(
+        ClientsideFunction("topoloom", "beside"), Input({"propose-pick": ALL}, "checked")
+    )
+    app.clientside_callback(
         ClientsideFunction("topoloom", "proposed"),
         Input(ids.PROPOSE_CARDS, "children"),
         State(ids.PROPOSE_CHOSEN, "data"),

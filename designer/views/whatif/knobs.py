@@ -6,7 +6,7 @@ their latency, and where they have none today they all get the new one.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -117,7 +117,21 @@ def knobs_of(topology: Topology) -> tuple[Knob, ...]:
     for label, link in zip(number.tolist(), topology.links, strict=True):
         members.setdefault(label, []).append(link)
     found = sorted((_of_links(each) for each in members.values()), key=lambda k: -len(k.links))
-    return (*found, *_of_limits(topology.limits))
+    return (*_told_apart(found, topology), *_of_limits(topology.limits))
+
+
+def _told_apart(knobs: Sequence[Knob], topology: Topology) -> Iterator[Knob]:
+    """Yield classes of links; of those that are called alike say what they join if it differs."""
+    kinds = {each.name: each.kind for each in topology.devices}
+
+    def end(name: str) -> str:
+        return "GPU" if kinds[name] == "gpu" else name.rstrip("0123456789") or name
+
+    joined = {each: sorted(map(end, each.links[0]), key=lambda end: end != "GPU") for each in knobs}
+    for each in knobs:
+        alike = {tuple(joined[other]) for other in knobs if other.title == each.title}
+        title = f"{each.title}, {' to '.join(joined[each])}"
+        yield each if len(alike) == 1 else replace(each, title=title)
 
 
 def origin_of(topology: Topology) -> Origin | None:

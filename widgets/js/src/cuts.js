@@ -49,7 +49,8 @@ export class CutView {
     const ends = cuts.flatMap((cut) => cut.links.map(([src, dst]) => endsKey(src, dst)));
     this.canvas.stage.markCut(ends, this.#split(cuts[0]));
     for (const label of this.labels) label.remove();
-    this.labels = cuts.map((cut) => h("div", { class: "tl-note" }, ...linesOf(cut.label).map((line) => h("span", {}, line))));
+    const lines = (cut) => [...linesOf(cut.label), ...(this.#split(cut).size ? ["inside the dotted box"] : [])];
+    this.labels = cuts.map((cut) => h("div", { class: "tl-note" }, ...lines(cut).map((line) => h("span", {}, line))));
     this.canvas.dom.stage.append(...this.labels);
   }
 

@@ -81,6 +81,7 @@ export function recent(arrivals, time, span) {
 export function drawPulses(ctx, canvas) {
   const { playback, buffers, clock, stage, chunkColors, stale } = canvas;
   if (!playback || stale || !buffers.givers.some((count) => count > 1)) return;
+  if (clock.time >= playback.makespan) return; // what is over shows what is there
   const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
   const span = PULSE * clock.pace * clock.stepSize * clock.speed;
   for (const { device, chunk, age } of recent(buffers.arrivals, clock.time, span)) {
