@@ -8,7 +8,9 @@ import pytest
 from ccl.errors import FormatError, ProblemError
 from formulations.proposals import Candidate, Mix, Request, Use, pareto, propose, read_mix, score
 from formulations.proposals.families import closed
+from formulations.proposals.search import CHEAPER, REWIRED
 from gallery import open_cluster
+from gallery.costs import Prices
 
 SMALL = Request(gpus=10, ports=3, seconds=60, cores=1)
 """Ends with the graph of Petersen, whose distances are the least that two-way links allow."""
@@ -63,6 +65,18 @@ def test_one_mix_of_latency_alone_ranks_by_it():
 
     assert best.time == pytest.approx(best.score.alpha + 8e3 * best.score.beta)
     assert best.score.alpha == min(each.score.alpha for each in last.candidates)
+
+
+def test_with_prices_there_is_a_network_whose_cables_cost_less():
+    """40 GPUs stand in two racks: it is cheaper than the fastest, and faster than the torus."""
+    *_, last = propose(replace(SMALL, gpus=40, ports=4, seconds=6), prices=Prices())
+    fastest, cheaper, torus = (
+        next(each for each in last.candidates if each.family == family)
+        for family in (REWIRED, CHEAPER, "torus")
+    )
+
+    assert cheaper.along("dollars") < 0.95 * fastest.along("dollars")
+    assert fastest.time <= cheaper.time < torus.time
 
 
 def test_closing_the_iterator_ends_the_processes():
