@@ -192,7 +192,9 @@ class _Search:
         mean = moore_mean(request.gpus, request.ports, duplex=True)
         least = request.gpus * (request.gpus - 1) * mean
         last = 1 if pool.cheap is None else 2  # networks that are scored at the end
-        while self.seconds < request.seconds - last * self._reserve and best > least * (1 + 1e-9):
+        while best > least * (1 + 1e-9) or pool.cheap is not None:
+            if self.seconds >= request.seconds - min(last * self._reserve, request.seconds / 2):
+                break
             pool.advance(TURN)
             best, pairs = pool.best()
             left = request.seconds - self.seconds
