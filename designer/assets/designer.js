@@ -298,7 +298,7 @@
       },
 
       /** Two networks are side by side: the table above the cards comes into view, once for each pair. */
-      beside(ticked) {
+      paired(ticked) {
         const keys = window.dash_clientside.callback_context.inputs_list[0].map(({ id }) => id["propose-pick"]);
         const now = keys.filter((_, i) => ticked[i]).sort().join();
         if (now !== pair && now.includes(",")) document.querySelector(".ds-pro-found-list").scrollTop = 0;

@@ -218,7 +218,7 @@ def _show_cards(app: Dash, studies: Studies) -> None:
         Input(ids.PROPOSE_PLOT, "clickData"),
     )
     app.clientside_callback(
-        ClientsideFunction("topoloom", "beside"), Input({"propose-pick": ALL}, "checked")
+        ClientsideFunction("topoloom", "paired"), Input({"propose-pick": ALL}, "checked")
     )
     app.clientside_callback(
         ClientsideFunction("topoloom", "proposed"),

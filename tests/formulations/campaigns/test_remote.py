@@ -81,7 +81,11 @@ def processes():
     for each in begun:
         each.send_signal(signal.SIGTERM)
     for each in begun:
-        each.wait(60)
+        try:
+            each.wait(20)
+        except subprocess.TimeoutExpired:  # a worker of Dask that still looks for its scheduler
+            each.kill()
+            each.wait()
 
 
 @pytest.fixture(scope="module")

@@ -228,7 +228,7 @@ def test_what_executors_ignore_is_left_out_and_told():
         ('proto="LL"', 'proto="LL64"', "line 1: proto is LL64; there are Simple, LL, LL128"),
         ('inplace="0"', 'inplace="2"', "line 1: inplace is 2; give 0 or 1"),
         ('nchunksperloop="2"', 'nchunksperloop="0"', "line 1: nchunksperloop is 0; give 1 to"),
-        ('nchunksperloop="2"', 'nchunksperloop="9999999"', "give 1 to 1,000,000"),
+        ('nchunksperloop="2"', 'nchunksperloop="9999999"', "give 1 to 1,048,576"),
         (' nchunksperloop="2"', "", "line 1: <algo> has no nchunksperloop; add it"),
         ('minBytes="4"', 'minBytes="-4"', "line 1: minBytes is -4; give 0 to"),
         ('<gpu id="1"', '<gpu id="2"', "line 12: the id of <gpu> is 2, out of order"),
