@@ -15,8 +15,8 @@ and a GPU along the path that has it already sends it on. Reductions are the tim
 contribution goes straight to where it is added.
 
 Decision: paths over other GPUs that are quicker than those over switches alone are tried besides,
-on a grid of epochs, and the better plan counts. So are custom demands, whose chunks may have
-several holders, of which the nearest sends; they have no formula.
+on a grid of epochs, and the better plan counts, unless there are very many sends. So are custom
+demands, whose chunks may have several holders, of which the nearest sends; they have no formula.
 """
 
 from dataclasses import replace
@@ -42,15 +42,26 @@ from formulations.engines.epoch_grid.plans import demand
 from formulations.engines.reverse_time import irreversible, search
 from formulations.engines.te_ccl.greedy import place
 
+MOST_SENDS = 300_000
+"""Chunks times destinations above which no paths are tried on a grid: 260,000 take a minute."""
+
 
 def refuses(problem: Problem) -> str | None:
-    """Leave limited buffers and sums of unequal chunks to other formulations."""
+    """Leave limited buffers, sums of unequal chunks and too many sends to other formulations."""
     if (reason := no_stores(problem)) is not None:
         return reason
-    collective = problem.collective
+    collective, sends = problem.collective, _sends(problem)
+    if sends > MOST_SENDS and too_many(problem) is not None:
+        return (
+            f"it would place {sends:,} sends one by one, and {MOST_SENDS:,} are the most; use list"
+        )
     if collective.reduces and len({chunk.size for chunk in collective.chunks}) > 1:
         return "its chunks differ in size, and here the halves of a reduction share one epoch"
     return irreversible(problem)
+
+
+def _sends(problem: Problem) -> int:
+    return sum(len(each.destinations) for each in problem.collective.chunks)
 
 
 def run(run: Run, options: NoOptions) -> Result:
@@ -64,6 +75,8 @@ def run(run: Run, options: NoOptions) -> Result:
             run.note(f"without a formula: {error}")
     if run.enough or (run.expired and run.best is not None):
         return run.end(Stop.TIME_LIMIT)
+    if run.best is not None and _sends(problem) > MOST_SENDS:
+        return run.end(Stop.CONSTRUCTED)
     if run.closed_form is not None:
         run.closed_form = replace(run.closed_form, elsewhere=True)
     return search(run, options, _find)

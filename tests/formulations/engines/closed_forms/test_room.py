@@ -293,6 +293,16 @@ def test_limited_buffers_and_a_single_gpu_are_refused_in_words(name):
     assert "has a limited buffer" in why
 
 
+def test_sends_that_would_be_placed_one_by_one_are_refused_where_they_are_too_many():
+    """Of 600 GPUs an all-to-all has 359,400 chunks, and an all-gather a closed form."""
+    ring = open_cluster("ring:gpus=600")
+    chunks = {kind: make_collective(kind, 600, 1e6) for kind in ("all-to-all", "all-gather")}
+    direct = formulation("direct")
+
+    assert "359,400 sends one by one" in direct.why_not(Problem(ring, chunks["all-to-all"]))
+    assert direct.why_not(Problem(ring, chunks["all-gather"])) is None
+
+
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("name", FORMS)
 def test_on_random_clusters_a_form_is_verified_or_says_why_not(name, seed):
