@@ -14,7 +14,7 @@
   let following = 0;
   let followed = "";
   let number = 0; // of the last question of this page
-  let pair = "";
+  let pair = ""; // the networks that are side by side
   let unfolded = ""; // the row of the comparison whose details are shown
   let held = ""; // the button of a row that has the focus
   let named = ""; // the name that the page shows
@@ -57,6 +57,7 @@
         }
         return { namespace: "dash_core_components", type: "Graph", props: { id, ...look, ...props } };
       },
+
       /** Bring back the drawing that this page was left with. */
       async restore(home) {
         watchScheme();
@@ -301,7 +302,7 @@
       paired(ticked) {
         const keys = window.dash_clientside.callback_context.inputs_list[0].map(({ id }) => id["propose-pick"]);
         const now = keys.filter((_, i) => ticked[i]).sort().join();
-        if (now !== pair && now.includes(",")) document.querySelector(".ds-pro-found-list").scrollTop = 0;
+        if (now !== pair && now.includes(",")) document.querySelector(".ds-pro-list").scrollTop = 0;
         pair = now;
       },
 

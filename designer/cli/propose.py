@@ -219,7 +219,7 @@ def _print(front: Front, kept: Sequence[Candidate], first: Axis, second: Axis) -
     request, kinds = front.request, front.request.kinds
     best = front.pareto(first, second)
     heads = ("", "network", "mix", *(f"{kind} GB/s" for kind in kinds))
-    heads += ("latency", "cables between", "cables", "switches", "$")
+    heads += ("latency", "cables on the way", "cables", "switches", "$")
     rows = [
         (
             f"{'*' if each in best else ' '}{place}",

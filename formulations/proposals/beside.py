@@ -1,7 +1,7 @@
 """Annealing on several cores: this process in turns, and child processes all the time.
 
-The children shorten distances. This process does so too, and in turns, where cables differ in what
-they cost, makes distances times costs less.
+The children shorten distances. This process does so too and, in turns, where cables differ in what
+they cost, makes time multiplied by costs less.
 
 A child reads one request, and writes a line for each better network, no more than a few a second.
 It dies with this process (`formulations.jobs.child`).
@@ -83,7 +83,7 @@ class Annealers:
 
     @property
     def cheap(self) -> Pairs | None:
-        """Links of the network whose distances times costs are least, None if none were given."""
+        """Links of the network whose time multiplied by costs is least, None if none were given."""
         return None if self._cheap is None else self._cheap.pairs
 
     def close(self) -> None:

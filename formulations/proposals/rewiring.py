@@ -12,7 +12,7 @@ Where GPUs stand in racks and a cable costs more the farther it goes, time multi
 cables cost may fall instead. Any network may be laid with its GPUs in the order of their numbers,
 so that what a cable costs is known before the network is. Then few cables leave a rack, which
 distances do not see: the time is that of the distances or that of the links over the fullest cut,
-between a rack and the others or between those before and behind an aisle, whichever is longer.
+between a rack and the others or between the first racks and those after them, whichever is longer.
 
 Swaps by prices, for links that differ: an optimal flow has prices y of links, and for any network
 
@@ -96,7 +96,7 @@ class Distances:
         return float(total)
 
 
-class Cabling:
+class CableCosts:
     """What the cables between GPUs in racks cost, and how many cross each cut between racks.
 
     Parameters
@@ -162,14 +162,14 @@ class Annealing:
         while not networkx.is_connected(graph):
             graph = networkx.random_regular_graph(degree, gpus, seed=self._dice)
         self._distances = Distances(gpus)
-        self._cabling = None if costs is None else Cabling(costs)
+        self._cables = None if costs is None else CableCosts(costs)
         self._first: Pairs = sorted((min(pair), max(pair)) for pair in graph.edges())
         self._pairs: Pairs = []
         self.run = 0
         """Number of the run."""
         self._tries, self._length = 0, 0
         self.total = math.inf
-        """Least sum of distances so far, or least `Cabling.merit` where costs matter."""
+        """Least sum of distances so far, or least `CableCosts.merit` where costs matter."""
         self.pairs: Pairs = []
         """Links of the network that has it."""
         self._begin()
@@ -185,14 +185,14 @@ class Annealing:
             self._rows[a].append(b)
             self._rows[b].append(a)
         self._table = np.array(self._rows).T.copy()
-        if self._cabling is not None:
-            self._cabling.laid(self._pairs)
+        if self._cables is not None:
+            self._cables.laid(self._pairs)
         self._now = self._merit()
         self._note()
 
     def _merit(self) -> float:
         total = self._distances.total(self._table)
-        return total if self._cabling is None else self._cabling.merit(total, len(self._first))
+        return total if self._cables is None else self._cables.merit(total, len(self._first))
 
     def advance(self, *, seconds: float = math.inf, runs: int = 1) -> None:
         """Go on for a time, or to the end of so many runs from now on if that is sooner."""
@@ -229,8 +229,8 @@ class Annealing:
             place = self._rows[vertex].index(old)
             self._rows[vertex][place] = new
             self._table[place, vertex] = new
-        if self._cabling is not None:
-            self._cabling.exchange(a, b, c=c, e=e)
+        if self._cables is not None:
+            self._cables.exchange(a, b, c=c, e=e)
 
     def _note(self) -> None:
         if self._now < self.total:

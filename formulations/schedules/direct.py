@@ -50,8 +50,8 @@ def refuses(problem: Problem) -> str | None:
     """Leave limited buffers, sums of unequal chunks and too many sends to other formulations."""
     if (reason := no_stores(problem)) is not None:
         return reason
-    collective, sends = problem.collective, _sends(problem)
-    if sends > MOST_SENDS and too_many(problem) is not None:
+    collective = problem.collective
+    if too_many(problem) is not None and (sends := _sends(problem)) > MOST_SENDS:
         return (
             f"it would place {sends:,} sends one by one, and {MOST_SENDS:,} are the most; use list"
         )

@@ -102,7 +102,7 @@ def run(run: Run, options: NoOptions) -> Result:
         if before is not None and run.best is before:
             break
     if run.best is None and not run.expired:
-        raise SolveError("vectors meet in switches that add or take longer than what is known")
+        raise SolveError("vectors meet in switches that add, or take longer than a known plan")
     run.closed_form = closed
     return run.end(Stop.CONSTRUCTED)
 

@@ -263,7 +263,7 @@ def _ranked() -> html.Div:
         "ds-pro-right",
         ui.heading("Networks, the best first"),
         ui.div(
-            "ds-pro-found-list",
+            "ds-pro-list",
             html.Div(id=ids.PROPOSE_BESIDE),
             html.Div(id=ids.PROPOSE_CARDS, className="ds-pro-cards"),
             tabIndex=0,
