@@ -2,9 +2,9 @@
 
 ``auto`` must not lose to any other: a line for each question says what it found, by which method,
 what is proved of it, and the best of all others. Every solve has a process of its own; `auto` has
-the machine to itself, of the others there are two at a time. Where `auto` is "optimal" for every
-plan none can be ahead, and they are not asked. Answers are kept in a file as they come, so that a
-run of hours can be gone on with.
+the machine to itself, of the others there are two at a time. Where `auto` is within the share that
+counts (`WORSE`) of a bound for every plan none can be ahead by more, and they are not asked. Answers
+are kept in a file as they come, so that a run of hours can be gone on with.
 
 ``compare`` has every formulation on six clusters, three collectives and four sizes, against one
 bound each. A cell is the makespan in µs of a plan that was verified and replayed, and how far it is
@@ -142,7 +142,7 @@ def _rows(name: str, problem: Problem, known: _Known, seconds: float) -> Iterato
 
     auto = row(DEFAULT)
     yield auto
-    if auto.get("status") == Status.OPTIMAL:
+    if _nobody_ahead(auto):
         return
     others = [each.name for each in available() if each.why_not(problem) is None]
     with ThreadPoolExecutor(AT_ONCE) as threads:
@@ -168,6 +168,13 @@ def _solved(problem: Problem, method: str, seconds: float) -> Row:
     }
 
 
+def _nobody_ahead(auto: Row) -> bool:
+    """Whether a bound for every plan says that no method can be ahead by more than counts."""
+    if auto["makespan"] is None:
+        return False
+    return auto["status"] == Status.OPTIMAL or auto["makespan"] <= auto["bound"] * (1 + WORSE)
+
+
 def _others(rows: list[Row]) -> Row | None:
     others = [row for row in rows if row["method"] != DEFAULT]
     return min(others, key=lambda row: float(row["makespan"]), default=None)
@@ -181,7 +188,7 @@ def _ratio(rows: list[Row]) -> float | None:
     """Return the makespan of `auto` over the best of the others; infinite where it has none."""
     auto, best = _auto(rows), _others(rows)
     if best is None:
-        return 1.0 if auto is not None and auto["status"] == Status.OPTIMAL else None
+        return 1.0 if auto is not None and _nobody_ahead(auto) else None
     return float("inf") if auto is None else auto["makespan"] / best["makespan"]
 
 

@@ -195,12 +195,16 @@ def _arriving(network: Network, flow: np.ndarray, *, source: int, costs: list[fl
     root, wanted = int(network.gpus[source]), network.demand.traffic[source]
     tails, heads = network.ends.T
     least = SLIGHT * float(wanted[wanted > 0].min())
-    flow = _without_circles(network, np.where(heads == root, 0.0, flow), least=least)
-    kept = np.flatnonzero(flow)
     many = len(network.problem.topology.devices)
+    reached = network.graph.subcomponent(root, mode="out")
+    # What a solver's noise sends from where nothing can be does not arrive.
+    noise = (heads == root) | ~np.isin(tails, reached)
+    flow = _without_circles(network, np.where(noise, 0.0, flow), least=least)
+    kept = np.flatnonzero(flow)
     graph = igraph.Graph(n=many, edges=network.ends[kept].tolist(), directed=True)
     into = [kept[each] for each in graph.get_inclist(mode="in")]
-    straight = network.graph.get_shortest_paths(root, weights=costs, output="epath")
+    paths = network.graph.get_shortest_paths(root, reached, weights=costs, output="epath")
+    straight = dict(zip(reached, paths, strict=True))
     # What each vertex needs: for itself, and to pass on.
     needs, carried = np.zeros(many), np.zeros(len(flow))
     needs[network.gpus] = wanted

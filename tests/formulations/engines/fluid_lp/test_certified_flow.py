@@ -10,7 +10,7 @@ from ccl.collective import Chunk, Collective, make_collective
 from ccl.errors import ProblemError
 from ccl.plans import Flow
 from ccl.problem import Problem
-from ccl.topology import SharedLimit, Topology, device, duplex
+from ccl.topology import Link, SharedLimit, Topology, device, duplex
 from formulations import formulation, solve
 from formulations.analyses import best_rate
 from formulations.analyses.best_rate import optimum
@@ -150,3 +150,12 @@ def test_the_best_rate_of_a_large_cluster_without_symmetry_is_proved_in_time(mon
     assert quick.makespan < 0.9 * best.makespan
     assert 0.99 * best.makespan < slow.makespan <= best.makespan * (1 + 1e-9)
     assert sum(slow.prices.values()) == pytest.approx(1, abs=1e-3)
+
+
+def test_nothing_is_sent_from_where_nothing_comes():
+    devices = (device("gpu", "a"), device("gpu", "b"), device("memory", "alone"))
+    ways = (*duplex("a", "b", bandwidth=10.0, alpha=1.0), Link("alone", "a", 10.0, 1.0))
+    problem = Problem(Topology("one way", devices, ways), make_collective("all-to-all", 2, 1e6))
+    *_, found = certified_flows(problem, seconds=60, near=1e-4)
+    assert found.makespan == pytest.approx(50.0, rel=1e-4)
+    assert not found.flow[2].any()
