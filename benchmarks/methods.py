@@ -2,9 +2,9 @@
 
 ``auto`` must not lose to any other: a line for each question says what it found, by which method,
 what is proved of it, and the best of all others. Every solve has a process of its own; `auto` has
-the machine to itself, of the others there are two at a time. Where `auto` is within the share that
-counts (`WORSE`) of a bound for every plan none can be ahead by more, and they are not asked. Answers
-are kept in a file as they come, so that a run of hours can be gone on with.
+the machine to itself, of the others there are two at a time. Where `auto` is within the share
+that counts (`WORSE`) of a bound for every plan none can be ahead by more, and they are not asked.
+Answers are kept in a file as they come, so that a run of hours can be gone on with.
 
 ``compare`` has every formulation on six clusters, three collectives and four sizes, against one
 bound each. A cell is the makespan in µs of a plan that was verified and replayed, and how far it is
