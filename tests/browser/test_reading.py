@@ -144,6 +144,82 @@ def test_buses_and_the_label_of_a_cut_stand_on_free_ground(show: Any, page: Any,
     assert large.ask(COVERED) == {"devices": [], "lines": [], "near": True}
 
 
+INK = """([from, to]) => {
+    const c = document.querySelector('.tl').__canvas;
+    const layer = document.querySelector('.tl-borders');
+    const line = c.shown.lanes.get(c.canvas.model.get('cuts')[0].links[0].join('\\u0001')).line;
+    const { b, legs } = c.canvas.stage.curve(line);
+    const ctx = layer.getContext('2d');
+    const ratio = layer.width / layer.clientWidth;
+    const inks = Array.from({ length: 30 }, (_, i) => {
+        const x = b.x + from + (to - from) * i / 30;
+        const p = c.canvas.stage.toScreen({ x, y: legs.at(-1)[0].y });
+        const [left, top] = [p.x * ratio, p.y * ratio - 1].map(Math.round);
+        const { data } = ctx.getImageData(left, top, 1, 3);
+        return [0, 4, 8].map((at) => [...data.slice(at, at + 4)])
+            .reduce((p, q) => (q[3] > p[3] ? q : p));
+    });
+    return inks.reduce((p, q) => (q[3] > p[3] ? q : p));
+}"""
+"""The strongest ink on the track of the cut's first link, so many units from its GPU."""
+
+
+def cut_of_the_first(topology: Any, name: str) -> dict[str, Any]:
+    inside = [each.name for each in topology.devices if each.host == name]
+    links = [list(each.ends) for each in topology.links if each.src in inside]
+    links = [ends for ends in links if ends[1] not in inside]
+    return {"inside": inside, "links": links, "bandwidth": 1.0, "makespan": 1.0, "label": "Cut"}
+
+
+def test_of_a_shared_wire_only_what_a_cut_link_has_for_itself_is_orange(
+    show: Any, page: Any
+) -> None:
+    """Eight GPUs of the first of 16 hosts lead to their rails, along the tracks of all others.
+
+    Each track is the link's own up to the GPU of the next host, where that one joins. When
+    something else is pointed at, the orange steps back like the links.
+    """
+    topology = open_cluster("dgx-a100:hosts=16")
+    cut = cut_of_the_first(topology, "h0")
+    rails = show(page, drawing(topology, layout(topology)), None, [cut])
+    rails.settle()
+    assert rails.ask("c.cy.edges('.cut').length") == 8
+    assert rails.ask("c.cy.edges('.cut.wired').length") == 8
+    apart = rails.ask("c.drawing.positions.g8[0] - c.drawing.positions.g0[0]")
+    own = rails.ask("[...c.canvas.cutView.wires.values()].map(({ own }) => own)")
+    assert all(apart < each < apart + 60 for each in own)
+    red, green, blue, seen = page.evaluate(INK, [5, 50])
+    assert (red > 180, green < 160, blue < 120, seen > 120) == (True,) * 4
+    assert page.evaluate(INK, [apart + 20, apart + 50])[3] == 0
+
+    page.mouse.move(*rails.at("g100"))
+    page.wait_for_function(f"() => {{ const c = {HANDLE}; return {FADED} > 0; }}")
+    rails.settle()
+    assert page.evaluate(INK, [5, 50])[3] < seen / 2
+    page.mouse.move(5, 300)
+
+
+def test_a_folded_host_of_a_cut_has_its_stub_in_orange(show: Any, page: Any) -> None:
+    """128 boxes lead to that of the rails; eight links of the first host are one bundle."""
+    topology = open_cluster("dgx-h100:hosts=128")
+    cut = cut_of_the_first(topology, "h0")
+    hosts = show(page, drawing(topology, layout(topology)), None, [cut])
+    hosts.settle()
+    wires = "[...c.canvas.cutView.wires.values()].map(({ own, length }) => own < length / 10)"
+    assert hosts.ask(wires) == [True]
+    assert hosts.ask("c.cy.edges('.cut').map((e) => e.hasClass('wired'))") == [True]
+
+
+def test_a_cut_without_buses_is_dashed_from_end_to_end(show: Any, page: Any) -> None:
+    topology = open_cluster("ring:gpus=8")
+    cut = {"inside": ["g0"], "links": [["g0", "g1"], ["g0", "g7"]], "bandwidth": 1.0}
+    cut |= {"makespan": 1.0, "label": "Cut"}
+    ring = show(page, drawing(topology, layout(topology)), None, [cut])
+    ring.settle()
+    assert ring.ask("c.cy.edges('.cut').map((e) => e.style('line-style'))") == ["dashed"] * 2
+    assert ring.ask("c.cy.edges('.wired').length") == 0
+
+
 def test_a_layout_glides_and_is_one_step(show: Any, new_page: Any) -> None:
     """Who wants less motion sees the end at once; a page without Python says that it cannot."""
     page = new_page(reduced_motion="no-preference")

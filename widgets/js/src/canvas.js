@@ -396,6 +396,7 @@ export class Canvas {
   /** Lines that are not looked at, or not marked, step back. */
   refade() {
     this.stage?.fade(this.inspector.path.faded ?? this.markView.faded ?? this.linkClasses.faded);
+    if (this.cutView?.wires.size) this.overlay.refade();
   }
 
   /** Show how busy links are, or not. @param {boolean} on @param {"now" | "run"} [of] the epoch or the whole run */

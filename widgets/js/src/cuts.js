@@ -1,9 +1,11 @@
 /** Bottleneck cuts: a glowing region around the devices inside, with a label at its border. */
 
+import { drawOwnWires } from "./cut_wires.js";
 import { h } from "./dom.js";
 import { centre, clamped, grown, hullRect, meets, overlap, pointOn, rectOf, runsOf } from "./geometry.js";
 import { endsKey } from "./model.js";
-import { regionOf } from "./region.js";
+import { ownWires } from "./own_wires.js";
+import { outlinedSide, regionOf } from "./region.js";
 
 const LABEL_HEIGHT = 28;
 /** Pixels around a cut within which its label looks for free ground, from place to place, and around it. */
@@ -31,6 +33,8 @@ export class CutView {
     this.paths = [];
     /** Lines from cuts to labels that are not beside them. @type {[import("./types.js").Point, import("./types.js").Point][]} */
     this.leaders = [];
+    /** Parts of wires that cut links have for themselves, by the ids of their lines. @type {Map<string, import("./own_wires.js").OwnWire>} */
+    this.wires = new Map();
   }
 
   /** The cuts that are true of what is drawn. @returns {import("./types.js").Cut[]} */
@@ -47,11 +51,28 @@ export class CutView {
   refresh() {
     const cuts = this.shown();
     const ends = cuts.flatMap((cut) => cut.links.map(([src, dst]) => endsKey(src, dst)));
-    this.canvas.stage.markCut(ends, this.#split(cuts[0]));
+    this.wires = this.#ownWires(cuts);
+    this.canvas.stage.markCut(ends, { split: this.#split(cuts[0]), wires: this.wires });
     for (const label of this.labels) label.remove();
     const lines = (cut) => [...linesOf(cut.label), ...(this.#split(cut).size ? ["inside the dotted box"] : [])];
     this.labels = cuts.map((cut) => h("div", { class: "tl-note" }, ...lines(cut).map((line) => h("span", {}, line))));
     this.canvas.dom.stage.append(...this.labels);
+  }
+
+  /** What the links of cuts that run along buses have for themselves, from their ends inside. @param {import("./types.js").Cut[]} cuts */
+  #ownWires(cuts) {
+    const { stage, shown, drawing } = this.canvas;
+    const marked = new Map();
+    for (const { inside, links } of cuts) {
+      const within = outlinedSide(inside, drawing.topology);
+      const share = (end) => {
+        const members = shown.byKey.get(end)?.members ?? [{ name: end }];
+        return members.filter(({ name }) => within.has(name)).length / members.length;
+      };
+      const lines = links.map(([src, dst]) => shown.lanes.get(endsKey(src, dst))?.line).filter(Boolean);
+      for (const { id, a, b } of lines) if (!marked.has(id)) marked.set(id, share(b) > share(a));
+    }
+    return ownWires(shown.lines.filter((line) => Array.isArray(stage.routeOf(line))), marked, (line) => stage.shape(line));
   }
 
   /** Keys of the folded groups that a cut goes through. @returns {Set<string>} */
@@ -102,6 +123,11 @@ export class CutView {
       path.lineTo(q.x, q.y);
       this.#stroke(ctx, path, { width: 1.2, glow: 0, dash: [] });
     }
+  }
+
+  /** What links of the cut have of buses for themselves. @param {CanvasRenderingContext2D} ctx */
+  drawWires(ctx) {
+    drawOwnWires(ctx, this.wires, this.canvas);
   }
 
   #stroke(ctx, path, { width, glow, dash = [7, 6] }) {

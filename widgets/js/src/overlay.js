@@ -29,6 +29,8 @@ export class Overlay {
       regions: layer("regions"), borders: layer("borders"), cells: layer("cells"), tokens: layer("tokens"),
     };
     this.moved = true;
+    /** Whether nothing but how strongly links are seen has changed. */
+    this.faded = false;
     /** Where the view was when all was drawn, and when what moves was. */
     this.drawnAt = { x: 0, y: 0 };
     this.tokensAt = { x: 0, y: 0 };
@@ -43,6 +45,12 @@ export class Overlay {
   /** Everything has to be drawn anew: the view, the graph or the theme changed. */
   invalidate() {
     this.moved = true;
+  }
+
+  /** Links step back, or come forth again: what is drawn of them above the graph does, too. */
+  refade() {
+    this.faded = true;
+    this.canvas.wake();
   }
 
   /** The view was panned: what is drawn is shifted until it stands still. */
@@ -88,20 +96,9 @@ export class Overlay {
         canvas.notes.drawFrames(ctx);
         canvas.cutView.drawGround(ctx);
       });
-      this.#clear(this.layers.borders, (ctx) => {
-        canvas.stage.drawDots(ctx);
-        drawHostNames(ctx, canvas);
-        canvas.markView.draw(ctx);
-        canvas.sketchView.draw(ctx);
-        canvas.cutView.drawBorders(ctx);
-        canvas.inspector.path.draw(ctx);
-        canvas.linkLabels.draw(ctx);
-        canvas.notes.drawNotes(ctx);
-        canvas.finding.draw(ctx);
-        canvas.snapping.drawGuides(ctx);
-      });
       canvas.minimap.draw();
     }
+    if (this.moved || this.faded) this.#clear(this.layers.borders, (ctx) => drawBorders(ctx, canvas));
     const shown = this.cellsNext;
     if (this.moved || this.#cellsChanged(now)) {
       const onlyMore = !this.moved && !canvas.heat && shown <= canvas.buffers.next;
@@ -123,6 +120,7 @@ export class Overlay {
       drawGesture(ctx, canvas);
     });
     this.moved = false;
+    this.faded = false;
   }
 
   /** Whether the buffers or the load look different from what is on the screen. */
@@ -157,6 +155,21 @@ export class Overlay {
 /** @param {CSSStyleDeclaration} style @param {number} dx @param {number} dy pixels */
 function shifted(style, dx, dy) {
   style.translate = dx || dy ? `${dx}px ${dy}px` : "";
+}
+
+/** What lies above the graph and stands still. */
+function drawBorders(ctx, canvas) {
+  canvas.stage.drawDots(ctx);
+  canvas.cutView.drawWires(ctx);
+  drawHostNames(ctx, canvas);
+  canvas.markView.draw(ctx);
+  canvas.sketchView.draw(ctx);
+  canvas.cutView.drawBorders(ctx);
+  canvas.inspector.path.draw(ctx);
+  canvas.linkLabels.draw(ctx);
+  canvas.notes.drawNotes(ctx);
+  canvas.finding.draw(ctx);
+  canvas.snapping.drawGuides(ctx);
 }
 
 /** Names of hosts above their boxes, with a halo: cytoscape would draw them beneath the links. */

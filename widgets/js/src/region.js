@@ -31,7 +31,7 @@ const HOST_NAME = 26;
  * @param {(host: string) => Rect | null | undefined} scene.hostRect
  */
 export function regionOf(named, { topology, shown, rect, hostRect }) {
-  const inside = smallerSide(new Set(named), topology);
+  const inside = outlinedSide(named, topology);
   const split = new Set(topology.devices.filter((d) => !inside.has(d.name)).map((d) => d.host));
   const rects = { in: [], out: [] };
   const hosts = new Set();
@@ -53,8 +53,12 @@ export function regionOf(named, { topology, shown, rect, hostRect }) {
   return outline(rects.in.filter(Boolean), rects.out.filter(Boolean));
 }
 
-/** @param {Set<string>} named @param {import("./types.js").Topology} topology */
-function smallerSide(named, { devices }) {
+/**
+ * Names of the side of a cut that is outlined: that with fewer devices.
+ * @param {Iterable<string>} names of one side @param {import("./types.js").Topology} topology
+ */
+export function outlinedSide(names, { devices }) {
+  const named = new Set(names);
   const others = devices.map((d) => d.name).filter((name) => !named.has(name));
   return others.length && others.length < devices.length - others.length ? new Set(others) : named;
 }

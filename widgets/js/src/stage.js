@@ -282,12 +282,15 @@ export class Stage {
     return from && to ? curveBetween(from, to, this.routeOf(line)) : null;
   }
 
-  /** Where wires of buses join, in the colour of their lines. @param {CanvasRenderingContext2D} ctx in drawing units */
-  drawDots(ctx) {
-    for (const { x, y, id } of this.routed.dots) {
+  /**
+   * Where wires of buses join, in the colour of their lines or one for all.
+   * @param {CanvasRenderingContext2D} ctx in drawing units @param {(dot: import("./buses.js").Dot) => boolean} [which] @param {string} [color]
+   */
+  drawDots(ctx, which = () => true, color = undefined) {
+    for (const { x, y, id } of this.routed.dots.filter(which)) {
       const edge = this.cy.getElementById(lineId(id));
       if (edge.hasClass("faded") || edge.hasClass("unused")) continue;
-      ctx.fillStyle = edge.data("tint") ?? this.colors.link;
+      ctx.fillStyle = color ?? edge.data("tint") ?? this.colors.link;
       ctx.beginPath();
       ctx.arc(x, y, Math.max(4.2, edge.data("width") / 2 + 1.5), 0, 2 * Math.PI);
       ctx.fill();
@@ -441,13 +444,16 @@ export class Stage {
 
   /**
    * Dash the lines that carry one of these links, and frame the groups that the cut goes through.
-   * @param {Iterable<string>} ends keys of links @param {Set<string>} split keys of groups
+   * Of a line that shares its wire the graph has only what lies beyond the part of its own.
+   * @param {Iterable<string>} ends keys of links
+   * @param {{split: Set<string>, wires: Map<string, import("./own_wires.js").OwnWire>}} how keys of groups, and parts of lines by id
    */
-  markCut(ends, split) {
+  markCut(ends, { split, wires }) {
     const { lanes } = this.shown;
     const cut = new Set([...ends].map((key) => lanes.get(key)).filter(Boolean).map(({ line }) => lineId(line.id)));
     this.cy.batch(() => {
-      this.cy.edges().forEach((e) => void e.toggleClass("cut", cut.has(e.id())));
+      this.cy.edges().forEach((e) => void e.toggleClass("cut", cut.has(e.id())).removeClass("wired"));
+      for (const [id, wire] of wires) this.cy.getElementById(lineId(id)).data("gap", gapOf(wire)).addClass("wired");
       this.cy.nodes(".group").forEach((n) => void n.toggleClass("split", split.has(n.data("name"))));
     });
   }
@@ -499,6 +505,9 @@ export class Stage {
 /** What a line looks like besides its width: one that has corners depends on where its ends are. */
 const lookOf = (way, { a, b }, at) => (typeof way === "number" ? [way] : [way === "stubs" ? way : way.map(({ x, y }) => `${x} ${y}`).join(), ...at(a), ...at(b)]);
 
+/** Dashes and gaps of a line that is not drawn where it has a wire of its own. @param {import("./own_wires.js").OwnWire} wire */
+const gapOf = ({ atB, own, length }) => (atB ? [length - own, 2 * length] : [0, own, 2 * length, 0]);
+
 /** How far a line reaches beyond its ends. @param {import("./geometry.js").Curve} curve @returns {Point[]} */
 const aroundOf = (curve) => (curve.legs ? cornersOf(curve) : [pointOn(curve, 0.5)]);
 
@@ -510,7 +519,7 @@ function update(have, element) {
   }
   const now = have.cy().getElementById(id);
   now.data(data);
-  const classes = ["cut", "filled", "far1", "far2", "large", "faded", "unused", "off", "partly"].filter((name) => now.hasClass(name));
+  const classes = ["cut", "wired", "filled", "far1", "far2", "large", "faded", "unused", "off", "partly"].filter((name) => now.hasClass(name));
   now.classes([element.classes, ...classes].join(" "));
   if (element.position) now.position(element.position);
 }

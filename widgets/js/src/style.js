@@ -197,6 +197,13 @@ export const styleSheet = (c) => [
     },
   },
   { selector: "edge.cut.faded", style: { opacity: 0.34 } },
+  // The part that it has for itself is drawn above the graph; the wire beyond is everybody's.
+  { selector: "edge.wired", style: { "line-color": c.link, "target-arrow-color": c.link, opacity: 0.62, "line-dash-pattern": "data(gap)" } },
+  { selector: "edge.wired[tint]", style: { "line-color": "data(tint)", "target-arrow-color": "data(tint)", opacity: 0.8 } },
+  { selector: "edge.wired.bundle", style: { opacity: 0.46 } },
+  { selector: "edge.wired.thin", style: { opacity: 0.34 } },
+  { selector: "edge.wired.faded", style: { opacity: 0.16 } },
+  { selector: "edge.wired.hovered", style: { opacity: 1 } },
   // What a sketch leaves out.
   {
     selector: "edge.off",
@@ -212,6 +219,7 @@ export const styleSheet = (c) => [
       "segment-weights": "data(weights)", "segment-distances": "data(distances)",
     },
   },
+  { selector: "edge.wired:selected", style: { "line-style": "solid" } },
   // Only the pieces at its ends are seen of it, and nothing that they lead past is harder to touch.
   {
     selector: "edge.stubs",
