@@ -330,6 +330,44 @@ def test_columns_are_drawers_on_a_phone(phone):
     expect(page.locator("#panel-left")).to_be_focused()
 
 
+SEEN = """() => {
+    const box = (each) => each.getBoundingClientRect();
+    const bar = box(document.querySelector("#view"));
+    const beside = box(document.querySelector("#answer"));
+    const inside = (at, of) => at.left >= of.left - 0.5 && at.right <= of.right + 0.5
+        && at.top >= of.top - 0.5 && at.bottom <= of.bottom + 0.5;
+    const labels = [...document.querySelectorAll("#view label")];
+    const small = labels.filter((each) => box(each).height < 24 || box(each).width < 24);
+    const figures = [...document.querySelectorAll("#answer b")];
+    const lines = labels.filter((each) => box(each).height > 32);
+    return {
+        cut: labels.filter((each) => !inside(box(each), bar)).map((each) => each.innerText),
+        small: [...small, ...lines].map((each) => each.innerText),
+        figures: figures.map((each) => each.innerText),
+        short: figures.filter((each) => each.scrollWidth > each.clientWidth
+            || !inside(box(each), beside)).map((each) => each.innerText),
+        header: [box(document.querySelector(".ds-solve")).bottom,
+            box(document.querySelector(".ds-header")).bottom],
+    };
+}"""
+"""Of the row of views and the answer beside it what is cut off, or too small for a finger."""
+
+
+@pytest.mark.parametrize("width", [390, 360])
+def test_a_phone_shows_every_view_and_the_answer_whole(designer, width):
+    """Five views of at least 24 pixels each way, makespan and gap, the question in two rows."""
+    page = designer.page
+    solve(page)
+    page.set_viewport_size({"width": width, "height": 844})
+    page.wait_for_timeout(500)
+    seen = page.evaluate(SEEN)
+    assert len(seen["figures"]) == 2
+    assert (seen["cut"], seen["small"], seen["short"]) == ([], [], [])
+    assert seen["header"][0] <= seen["header"][1]
+    choose(page, "Propose")
+    expect(view(page)).to_have_attribute("data-view", "propose")
+
+
 def test_what_is_wrong_is_said_beside_its_field(designer):
     """A size that cannot be read, more chunks than are kept, a root that is no rank."""
     page = designer.page
