@@ -79,6 +79,56 @@ def test_hosts_stand_in_racks_of_32_gpus_that_say_which_they_are(show: Any, page
     assert drawn_elements(rails) == [129, 1, 129]
 
 
+def places(canvas: Any) -> dict[str, list[float]]:
+    """Where the racks stand on the screen, by their titles."""
+    found: dict[str, list[float]] = canvas.ask(
+        "Object.fromEntries(c.shown.groups.filter((g) => g.pod).map((g) => {"
+        " const { x, y } = c.cy.getElementById(`g:${g.key}`).position(); return [g.title, [x, y]];"
+        "}))"
+    )
+    return found
+
+
+def test_racks_stand_in_a_grid_in_which_one_opens_and_moves(show: Any, page: Page) -> None:
+    """Of three racks in a row of hosts, 32 make four rows of eight, below the rails.
+
+    Opening one leaves the others in their rows and apart; one that is dragged stays where it was
+    dropped, the others where they were, and undoing brings it back.
+    """
+    topology = open_cluster("dgx-h100:hosts=128")
+    racks = show(page, drawing(topology, layout(topology)))
+    racks.keys("r")
+    racks.settle()
+    before = places(racks)
+    assert [len({place[i] for place in before.values()}) for i in range(2)] == [8, 4]
+    titles = sorted(before, key=lambda title: (before[title][1], before[title][0]))
+    assert titles == [f"h{4 * i} … h{4 * i + 3}" for i in range(32)]
+    rails = racks.ask("c.shown.positions[c.shown.groups.find((g) => !g.pod).key]")
+    assert rails[1] < min(y for _, y in before.values())
+
+    key = racks.ask("c.shown.groups.filter((g) => g.pod)[17].key")
+    x, y = racks.at(key)
+    racks.drag((x, y), (x + 24, y + 8))
+    after = places(racks)
+    moved = {title for title in after if abs(after[title][0] - before[title][0]) > 5}
+    assert moved == {"h68 … h71"}
+    racks.keys("Control+z")
+    racks.settle()
+    assert places(racks) == before
+
+    page.mouse.dblclick(*racks.at(key))
+    racks.settle()
+    boxes = racks.ask("c.shown.groups.map((g) => c.canvas.stage.rect(g.key))")
+    for i, a in enumerate(boxes):
+        for b in boxes[:i]:
+            beside = a["x2"] <= b["x1"] or b["x2"] <= a["x1"]
+            assert beside or a["y2"] <= b["y1"] or b["y2"] <= a["y1"]
+    assert len({place[1] for place in places(racks).values()}) == 4
+    racks.keys("r")
+    racks.settle()
+    assert places(racks) == before
+
+
 def test_a_host_opens_with_a_double_click_and_folds_with_a_key(rails: Any) -> None:
     x, y = rails.at("\u0002h4")
     rails.page.mouse.dblclick(x, y)

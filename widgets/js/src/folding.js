@@ -14,6 +14,7 @@ import { h } from "./dom.js";
 import { centre, grown, hullRect, overlap, rectAt } from "./geometry.js";
 import { KINDS, endsKey, linesOf } from "./model.js";
 import { podsOf, racksOf } from "./pods.js";
+import { rackGrid } from "./rack_grid.js";
 import { HOST_PADDING } from "./style.js";
 
 /** Devices above which hosts are folded unless they were opened. */
@@ -109,28 +110,39 @@ export function countsOfAll(groups) {
 
 /**
  * @param {Drawing} drawing @param {Set<string>} folded keys of groups
+ * @param {Map<string, import("./types.js").Point>} [stood] middles of racks when they were folded
  * @returns {Shown}
  */
-export function shownOf({ topology, positions }, folded) {
-  const all = [...groupsOf(topology), ...racksOf({ topology, positions }), ...podGroups(topology)];
+export function shownOf(drawing, folded, stood = new Map()) {
+  const { topology, positions } = drawing;
+  const racks = racksOf(drawing);
+  const all = [...groupsOf(topology), ...racks, ...podGroups(topology)];
   const groups = folded.size ? all.filter((group) => folded.has(group.key)) : [];
   if (!groups.length) {
     const lines = linesOf(topology);
     return {
       devices: topology.devices, groups, lines, positions, lanes: lanesOf(lines), home: new Map(),
-      byKey: new Map(), toDrawing: (point) => point, fromDrawing: (point) => point, pods: podsOf(topology).map(podShown(new Map())),
+      byKey: new Map(), toDrawing: (point) => point, fromDrawing: (point) => point, wayOf: difference, pods: podsOf(topology).map(podShown(new Map())),
     };
   }
   const home = new Map(groups.flatMap(({ key, members }) => members.map((d) => [d.name, key])));
   const devices = topology.devices.filter((d) => !home.has(d.name));
-  const compactor = new Compactor({ devices, groups, positions });
+  const grid = racks.some(({ key }) => folded.has(key)) ? rackGrid(racks, drawing, stood) : null;
+  const compactor = new Compactor({ devices, groups, positions: grid?.positions ?? positions });
+  const back = (point) => compactor.toDrawing(point);
   return {
     devices, groups, home, byKey: new Map(groups.map((group) => [group.key, group])),
-    positions: compactor.positions(), toDrawing: (point) => compactor.toDrawing(point), fromDrawing: (point) => compactor.fromDrawing(point),
+    positions: compactor.positions(grid?.off),
+    toDrawing: (point) => grid?.back(back(point)) ?? back(point),
+    fromDrawing: (point) => compactor.fromDrawing(grid?.to(point) ?? point),
+    wayOf: (from, to) => difference(back(from), back(to)),
     pods: podsOf(topology).filter(({ key }) => !folded.has(key)).map(podShown(home)),
     ...bundled(linesOf(topology), home),
   };
 }
+
+/** @param {import("./types.js").Point} from @param {import("./types.js").Point} to @returns {[number, number]} */
+const difference = (from, to) => [to.x - from.x, to.y - from.y];
 
 /** A pod by its title and what is shown of it. @param {Map<string, string>} home @returns {(pod: Group) => {title: string, ends: string[]}} */
 const podShown = (home) => ({ title, members }) => ({ title, ends: [...new Set(members.map((d) => home.get(d.name) ?? d.name))] });
@@ -301,8 +313,8 @@ class Compactor {
     this.y = new Axis([...as(folded, "y", SLOT.y), ...as(whole, "y"), ...as([...single, ...boxes], "y")]);
   }
 
-  /** Where everything that is shown stands, groups by their keys. */
-  positions() {
+  /** Where everything that is shown stands, groups by their keys. @param {Map<string, [number, number]>} off how far devices stand beside their places */
+  positions(off = new Map()) {
     /** @type {Record<string, [number, number]>} */
     const to = {};
     for (const d of this.devices) to[d.name] = this.#image(this.places[d.name]);
@@ -316,7 +328,18 @@ class Compactor {
     }
     this.#clear(to);
     this.#spread(to);
+    this.#displace(to, off);
     return to;
+  }
+
+  /** Move what stands beside its place, which makes no room for it. */
+  #displace(to, off) {
+    const ends = [...this.devices.map(({ name }) => ({ end: name, name })), ...this.groups.map(({ key, members }) => ({ end: key, name: members[0].name }))];
+    for (const { end, name } of off.size ? ends : []) {
+      const [dx, dy] = off.get(name) ?? [0, 0];
+      const { x, y } = this.toDrawing({ x: to[end][0], y: to[end][1] });
+      if (dx || dy) to[end] = this.#image([x + dx, y + dy]);
+    }
   }
 
   /** Switches that are one box stand below the hosts that they would cover. */
@@ -384,6 +407,8 @@ export class Folding {
     this.closed = new Set();
     /** Keys of the racks and pods that are folded. */
     this.pods = new Set();
+    /** Middles of racks in the drawing when the first of them was folded. @type {Map<string, import("./types.js").Point>} */
+    this.stood = new Map();
     const button = (label, on) => h("button", { type: "button", onclick: () => this.turn({ on }) }, label);
     this.text = h("span", {});
     this.foldAll = button("Fold all", true);
@@ -417,13 +442,25 @@ export class Folding {
     const folded = this.folded(drawing);
     const mark = [...folded].join();
     const last = this.last;
-    const shown = shownOf(drawing, folded);
+    const shown = shownOf(drawing, folded, this.#stood(drawing, folded));
     if (last?.topology === drawing.topology && last.mark === mark) {
       Object.assign(shown, { lines: last.shown.lines, lanes: last.shown.lanes });
     }
     this.last = { topology: drawing.topology, mark, shown };
     this.#tell(drawing, shown);
     return shown;
+  }
+
+  /** Where racks stood when the first was folded, so that one that is moved moves on the screen; all anew after a layout. */
+  #stood(drawing, folded) {
+    const racks = racksOf(drawing);
+    if (!racks.some(({ key }) => folded.has(key))) this.stood = new Map();
+    else {
+      const middles = new Map(racks.map(({ key, members }) => [key, centre(hullRect(members.map((d) => rectAt(drawing.positions[d.name], d.kind))))]));
+      const kept = racks.filter(({ key }) => this.stood.has(key) && !difference(this.stood.get(key), middles.get(key)).some(Boolean)).length;
+      if (2 * kept < racks.length) this.stood = middles;
+    }
+    return this.stood;
   }
 
   #tell(drawing, shown) {
@@ -531,10 +568,10 @@ export class Folding {
     /** @type {Record<string, [number, number]>} */
     const to = {};
     const shift = (at, [dx, dy], names) => {
-      const [from, end] = [{ x: at[0], y: at[1] }, { x: at[0] + dx, y: at[1] + dy }].map(shown.toDrawing);
+      const way = shown.wayOf({ x: at[0], y: at[1] }, { x: at[0] + dx, y: at[1] + dy });
       for (const name of names) {
         const [x, y] = drawing.positions[name];
-        to[name] = [x + end.x - from.x, y + end.y - from.y];
+        to[name] = [x + way[0], y + way[1]];
       }
     };
     for (const [end, [x, y]] of Object.entries(now)) {

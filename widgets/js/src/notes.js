@@ -74,7 +74,7 @@ export function mapped(note, to) {
   const { kind, x = 0, y = 0, width = 0, height = 0 } = note;
   if (kind !== "frame") return { ...note, ...to({ x, y }) };
   const [p, q] = [to({ x: x - width / 2, y: y - height / 2 }), to({ x: x + width / 2, y: y + height / 2 })];
-  return { ...note, x: (p.x + q.x) / 2, y: (p.y + q.y) / 2, width: q.x - p.x, height: q.y - p.y };
+  return { ...note, x: (p.x + q.x) / 2, y: (p.y + q.y) / 2, width: Math.abs(q.x - p.x), height: Math.abs(q.y - p.y) };
 }
 
 /** A frame whose lower right corner moves. @param {Annotation} frame @param {Point} by @returns {Annotation} */

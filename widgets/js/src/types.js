@@ -60,6 +60,7 @@
  * @property {{title: string, ends: string[]}[]} pods racks and pods that are open, with what is shown of each
  * @property {(p: Point) => Point} toDrawing a point of the screen among the positions of the drawing
  * @property {(p: Point) => Point} fromDrawing the other way about
+ * @property {(from: Point, to: Point) => [number, number]} wayOf how far in the drawing what is dragged from one point to another moves
  *
  * @typedef {[number, string, string, number, number, number]} Transfer
  *   chunk, src, dst, start µs, end µs (latency included), fraction of the chunk
