@@ -12,6 +12,7 @@ import { busesOf } from "./buses.js";
 import { GROUP, counts, isGroup } from "./folding.js";
 import { STUB, bendAround, centre, curveBetween, rectAt } from "./geometry.js";
 import { KINDS, endsKey } from "./model.js";
+import { shortName, sizesOf, whatOf } from "./names.js";
 
 /** A device by its name or a group by its key. */
 export const endId = (end) => (isGroup(end) ? `g:${end}` : `d:${end}`);
@@ -91,20 +92,14 @@ export const lineWidth = ({ forth, back }, thin) => {
   return thin ? width * 0.45 : width;
 };
 
-/** The name without the host's, which stands above the box. @param {import("./types.js").Device} d */
-export const shortName = ({ name, host }) => {
-  if (!host || !name.startsWith(host)) return name;
-  return name.slice(host.length).replace(/^[\s/.:_-]+/, "") || name;
-};
-
 export const hostElement = (host) => ({
   group: "nodes",
   data: { id: hostId(host), name: host },
   classes: "host",
 });
 
-/** @param {import("./types.js").Device} device @param {[number, number]} position */
-export const deviceElement = (device, [x, y], colors) => ({
+/** @param {import("./types.js").Device} device @param {{position: [number, number], room: number, colors: any}} how room: largest size of its name */
+export const deviceElement = (device, { position: [x, y], room, colors }) => ({
   group: "nodes",
   data: {
     id: endId(device.name),
@@ -114,27 +109,25 @@ export const deviceElement = (device, [x, y], colors) => ({
     width: KINDS[device.kind].width,
     height: KINDS[device.kind].height,
     color: colors[device.kind],
+    ...sizesOf(room, device.kind === "nic" ? "nic" : "device", device.kind),
   },
   position: { x, y },
   classes: `device ${device.kind}`,
 });
 
-/** The largest letters of a group's name, and the room for it. */
-const NAME = { size: 34, width: 148 };
-
-/** @param {import("./types.js").Group} group @param {{position: [number, number], alike: boolean, colors: any}} how alike: that all hosts have the same */
-export const groupElement = (group, { position: [x, y], alike, colors }) => ({
+/** @param {import("./types.js").Group} group @param {{position: [number, number], room: number, alike: boolean, colors: any}} how alike: that all hosts have the same */
+export const groupElement = (group, { position: [x, y], room, alike, colors }) => ({
   group: "nodes",
   data: {
     id: endId(group.key),
     name: group.key,
-    label: alike ? group.title : `${group.title}\n${counts(group)}`,
-    size: Math.min(NAME.size, NAME.width / (0.62 * group.title.length)),
+    label: whatOf(group, alike) === "block" ? group.title : `${group.title}\n${counts(group)}`,
+    ...sizesOf(room, whatOf(group, alike)),
     color: colors[group.members.some((d) => d.kind === "gpu") ? "gpu" : group.members[0].kind],
     ...GROUP,
   },
   position: { x, y },
-  classes: alike ? "group named" : "group",
+  classes: whatOf(group, alike) === "block" ? "group named" : "group",
 });
 
 /** How far a point is on the way from p to q, from 0 to 1, and how far beside it. */

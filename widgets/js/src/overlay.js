@@ -7,7 +7,8 @@
 import { drawArrivals, drawCells } from "./buffers.js";
 import { h } from "./dom.js";
 import { centre, grown } from "./geometry.js";
-import { FONT, HOST_FONT, LARGE_HOST_FONT } from "./style.js";
+import { HOST_FONT, LARGE_HOST_FONT } from "./names.js";
+import { FONT } from "./style.js";
 import { drawPulses } from "./sums.js";
 import { drawHeat, drawTokens } from "./tokens.js";
 
@@ -174,7 +175,8 @@ function drawBorders(ctx, canvas) {
 
 /** Names of hosts above their boxes, with a halo: cytoscape would draw them beneath the links. */
 function drawHostNames(ctx, { stage, colors }) {
-  const size = (stage.large ? LARGE_HOST_FONT : HOST_FONT)[stage.distance];
+  const hosts = [...stage.rooms.keys()].map((host) => ({ host, ...stage.hostRect(host) }));
+  const size = hostSize(ctx, stage, hosts);
   if (size * stage.cy.zoom() < LEAST_FONT) return;
   ctx.font = `600 ${size}px ${FONT}`;
   ctx.textAlign = "center";
@@ -183,11 +185,18 @@ function drawHostNames(ctx, { stage, colors }) {
   ctx.lineWidth = size / 2.4;
   ctx.strokeStyle = colors.bg;
   ctx.fillStyle = colors.dim;
-  for (const host of stage.rooms.keys()) {
-    const { x1, x2, y1 } = stage.hostRect(host);
+  for (const { host, x1, x2, y1 } of hosts) {
     ctx.strokeText(host, (x1 + x2) / 2, y1 - 7);
     ctx.fillText(host, (x1 + x2) / 2, y1 - 7);
   }
+}
+
+/** Size of the names of hosts: the farther away, the larger, unless the longest would be wider than its box. */
+function hostSize(ctx, stage, hosts) {
+  const sizes = stage.large ? LARGE_HOST_FONT : HOST_FONT;
+  ctx.font = `600 100px ${FONT}`;
+  const room = hosts.map(({ host, x1, x2 }) => (100 * (x2 - x1)) / ctx.measureText(host).width);
+  return Math.max(sizes[0], Math.min(sizes[stage.distance], ...room));
 }
 
 /** Quiet frames of racks and pods, with their names. */

@@ -7,7 +7,7 @@
 
 import { run } from "./commands.js";
 import { h } from "./dom.js";
-import { shortName } from "./elements.js";
+import { shortName } from "./names.js";
 import { hostKey } from "./folding.js";
 import { centre } from "./geometry.js";
 import { EditError, renameDevice, renameHost } from "./model.js";

@@ -18,7 +18,8 @@ import {
   borderPoint, centre, cornersOf, coveredParts, curveBetween, grown, hullRect, overlap, pointOn, rectOf, within,
 } from "./geometry.js";
 import { EMPTY, endsKey } from "./model.js";
-import { HOST_PADDING, styleSheet } from "./style.js";
+import { FAR, roomsOf } from "./names.js";
+import { FONT, HOST_PADDING, styleSheet } from "./style.js";
 
 /** Share of the view from which on what is shifted while the ground is dragged is drawn anew. */
 const MOST_SHIFT = 0.25;
@@ -40,10 +41,9 @@ const HOST_NAME = 22;
 /** How far the frame of a pod reaches beyond what is in it: less than the first track of a bus. */
 const POD_PADDING = 9;
 
-/** Zooms below which names are written larger, so that they can be read from afar. */
-const FAR = [0.72, 0.5];
-
 export class Stage {
+  #measure;
+
   /** @param {HTMLElement} container */
   constructor(container) {
     this.cy = cytoscape({
@@ -56,6 +56,12 @@ export class Stage {
       selectionType: "single",
       userZoomingEnabled: false,
     });
+    const ctx = document.createElement("canvas").getContext("2d");
+    /** Width of a name whose letters are one unit high. @param {string} text */
+    this.#measure = (text) => {
+      ctx.font = `600 100px ${FONT}`;
+      return ctx.measureText(text).width / 100;
+    };
     /** Whether what was shifted is to be drawn. */
     this.settling = false;
     this.#shiftWhileDragged();
@@ -174,17 +180,19 @@ export class Stage {
     const thin = lines.length > MANY_LINKS;
     const at = (name) => positions[name];
     const alike = countsOfAll(groups) !== "";
+    const rooms = roomsOf(this.shown, alike, this.#measure);
     return [
       ...[...this.rooms.keys()].map((host) => ({
         id: hostId(host), identity: [host], make: () => hostElement(host),
       })),
       ...devices.map((d) => ({
-        id: endId(d.name), identity: [d, ...at(d.name)], make: () => deviceElement(d, at(d.name), this.colors),
+        id: endId(d.name), identity: [d, rooms.get(d.name), ...at(d.name)],
+        make: () => deviceElement(d, { position: at(d.name), room: rooms.get(d.name), colors: this.colors }),
       })),
       ...groups.map((group) => ({
         id: endId(group.key),
-        identity: [group, alike, ...at(group.key)],
-        make: () => groupElement(group, { position: at(group.key), alike: alike && (group.host !== null || Boolean(group.pod)), colors: this.colors }),
+        identity: [group, alike, rooms.get(group.key), ...at(group.key)],
+        make: () => groupElement(group, { position: at(group.key), room: rooms.get(group.key), alike, colors: this.colors }),
       })),
       ...lines.map((line) => ({
         id: lineId(line.id),
@@ -519,7 +527,7 @@ function update(have, element) {
   }
   const now = have.cy().getElementById(id);
   now.data(data);
-  const classes = ["cut", "wired", "filled", "far1", "far2", "large", "faded", "unused", "off", "partly"].filter((name) => now.hasClass(name));
+  const classes = ["cut", "wired", "filled", ...FAR.map((_, i) => `far${i + 1}`), "large", "faded", "unused", "off", "partly"].filter((name) => now.hasClass(name));
   now.classes([element.classes, ...classes].join(" "));
   if (element.position) now.position(element.position);
 }

@@ -3,6 +3,8 @@
  * links. Identity has Okabe and Ito's palette; vermillion is kept for bottlenecks alone.
  */
 
+import { FILLED, LARGE_FILLED } from "./names.js";
+
 /** Safe for colour-blind readers; from Okabe and Ito, "Color Universal Design" (2008). */
 export const OKABE_ITO = [
   "#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#F0E442", "#0072B2", "#9AD1F5", "#B39DDB",
@@ -100,16 +102,20 @@ export const FONT = '"Inter Variable", Inter, system-ui, -apple-system, "Segoe U
 /** How far a host's box reaches beyond its devices, in drawing units. */
 export const HOST_PADDING = 20;
 
-/** Sizes of the names of hosts, in drawing units: the farther away, the larger; and in presenter mode. */
-export const HOST_FONT = [12, 15, 19];
-export const LARGE_HOST_FONT = [19, 24, 30];
+/** Class of names that are seen from a distance, the nearest first. @param {number} i */
+const far = (i) => (i ? `.far${i}` : "");
+
+/** Names, the farther away the larger; above a buffer, which takes the lower part of the box, they have less room. */
+const NAMES = FILLED.flatMap((_, i) => [
+  { selector: `node.device${far(i)}, node.group${far(i)}`, style: { "font-size": `data(near${i})` } },
+  { selector: `node.gpu.filled${far(i)}`, style: { "font-size": `data(full${i})`, "text-margin-y": [17, 17.5, 19, 23, 24][i] } },
+  { selector: `node.memory.filled${far(i)}`, style: { "font-size": [10, 11, 12, 14, 14][i] } },
+]);
 
 /** Names in presenter mode: 1.6 times as large, where the boxes have the space. */
 const LARGE = [
-  ...Object.entries({ device: [18, 20, 22], nic: [16, 18, 19], group: [20, 22, 24] })
-    .flatMap(([kind, sizes]) => sizes.map((size, i) => ({
-      selector: `node.${kind}.large${i ? `.far${i}` : ""}`, style: { "font-size": size },
-    }))),
+  ...FILLED.map((_, i) => ({ selector: `node.device.large${far(i)}, node.group.large${far(i)}`, style: { "font-size": `data(large${i})` } })),
+  ...LARGE_FILLED.map((size, i) => ({ selector: `node.filled.large${far(i)}`, style: { "font-size": size } })),
   { selector: "node.gpu.large, node.memory.large", style: { "text-max-width": 76 } },
   { selector: "node.gpu.filled.large, node.memory.filled.large", style: { "text-margin-y": 24 } },
 ];
@@ -122,41 +128,32 @@ export const styleSheet = (c) => [
       shape: "round-rectangle", width: "data(width)", height: "data(height)",
       "background-color": c.surface, "border-width": 1.6, "border-color": "data(color)",
       "corner-radius": 9, label: "data(label)", color: c.text, "font-family": FONT,
-      "font-size": 11, "font-weight": 600, "text-valign": "center", "text-halign": "center",
+      "font-weight": 600, "text-valign": "center", "text-halign": "center",
       "text-wrap": "ellipsis", "text-max-width": 70, "min-zoomed-font-size": 4.5,
       "overlay-opacity": 0,
     },
   },
   {
     selector: "node.switch",
-    style: { "background-color": c.raised, "corner-radius": 17, "text-max-width": 108 },
+    style: { "background-color": c.raised, "corner-radius": 17, "text-max-width": 116 },
   },
-  { selector: "node.nic", style: { "corner-radius": 5, "font-size": 10 } },
+  { selector: "node.nic", style: { "corner-radius": 5 } },
   { selector: "node.memory", style: { "text-max-width": 84 } },
   // The lower part of the box is for the buffer.
-  { selector: "node.filled", style: { "text-valign": "top", "text-margin-y": 17 } },
-  { selector: "node.memory.filled", style: { "text-margin-y": 15, "font-size": 10 } },
-  { selector: "node.device.far1", style: { "font-size": 14 } },
-  { selector: "node.device.far2", style: { "font-size": 18 } },
-  { selector: "node.switch.far2", style: { "font-size": 16.5, "text-max-width": 118 } },
-  { selector: "node.filled.far1", style: { "text-margin-y": 19 } },
-  { selector: "node.filled.far2", style: { "text-margin-y": 23 } },
+  { selector: "node.filled", style: { "text-valign": "top" } },
+  { selector: "node.memory.filled", style: { "text-margin-y": 15 } },
   {
     selector: "node.group",
     style: {
       shape: "round-rectangle", width: "data(width)", height: "data(height)",
       "background-color": c.surface, "border-width": 1.6, "border-color": "data(color)",
       "corner-radius": 13, label: "data(label)", color: c.text, "font-family": FONT,
-      "font-size": 12.5, "font-weight": 600, "line-height": 1.35, "text-valign": "center",
+      "font-weight": 600, "line-height": 1.35, "text-valign": "center",
       "text-wrap": "wrap", "text-max-width": 600, "min-zoomed-font-size": 4.5, "overlay-opacity": 0,
       // A second sheet behind it says that there is more inside.
       ghost: "yes", "ghost-offset-x": 4, "ghost-offset-y": -4, "ghost-opacity": 0.42,
     },
   },
-  { selector: "node.group.far1", style: { "font-size": 15 } },
-  { selector: "node.group.far2", style: { "font-size": 19 } },
-  // Where all have the same the legend says what, and the name alone is written large.
-  { selector: "node.group.named", style: { "font-size": "data(size)" } },
   { selector: "node.group.split", style: { "border-color": c.cut, "border-style": "dashed", "border-width": 2.4 } },
   {
     selector: "node.host",
@@ -166,6 +163,7 @@ export const styleSheet = (c) => [
       "overlay-opacity": 0,
     },
   },
+  ...NAMES,
   ...LARGE,
   {
     selector: "edge",

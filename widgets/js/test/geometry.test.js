@@ -3,13 +3,14 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { hostRects } from "../src/arrange.js";
 import {
-  MANY_LINKS, MOST_COVERED, boxesOf, lineWidth, shortName, waysOf, withoutEnds,
+  MANY_LINKS, MOST_COVERED, boxesOf, lineWidth, waysOf, withoutEnds,
 } from "../src/elements.js";
 import { MOST_DEVICES, counts, groupsOf, hostKey, shownOf } from "../src/folding.js";
 import {
   bendAround, borderPoint, coveredParts, curveBetween, pointOn, rectAt, within,
 } from "../src/geometry.js";
 import { wholeDrawing } from "../src/model.js";
+import { shortName } from "../src/names.js";
 import { outline, regionOf } from "../src/region.js";
 import { OKABE_ITO, between, originColor } from "../src/style.js";
 
