@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from designer.views.draw import wizard
+from designer.views.draw.tiers import some_of
 from gallery.leaf_spine import size_fabric
 from widgets.print.style import DARK, LIGHT
 
@@ -58,3 +59,61 @@ def test_the_preview_draws_every_device_once_in_the_layer_of_its_kind():
         f"light-dark({light}, {dark})" for light, dark in list(zip(*media, strict=True))[:3]
     ]
     assert sum(paths) == 52
+
+
+def boxes(picture, look):
+    """Return the words of what has a look, in the order in which it is drawn."""
+    return [each.children for each in picture.children if look in (each.className or "").split(" ")]
+
+
+def test_a_large_fabric_is_shown_by_tiers():
+    """32 hosts on eight rails in two groups of leaves: the first host whole, others by name.
+
+    22 ports of a leaf are 16 hosts and 6 up, so that 16 leaves of 8 rails are two groups. The eight
+    of the first stand singly, those of the second in one box, and so do two spines above.
+    """
+    given = {"hosts": 32, "gpus": 8, "nics": 8, "leaf_radix": 32, "spine_radix": 64}
+    plan = wizard.read_plan({**USUAL, **given, "oversubscription": 3})
+    picture, words, _ = wizard.preview(plan)
+
+    assert words.children == "256 GPUs · 256 NICs · 50 switches · 800 links"
+    assert picture.className == "ds-wizard-picture ds-tiers"
+    assert len(boxes(picture, "ds-gpu")) == len(boxes(picture, "ds-nic")) == 8
+    leaves = [str(each) for each in range(8)]
+    assert boxes(picture, "ds-switch") == [*leaves, "switch", "8 leaves", "spine0", "spine1"]
+    names = ["h1", "h2", "h3", "h15", "h16", "h17", "h18", "h31"]
+    assert [each for each in boxes(picture, "ds-tier-host") if each] == names
+    assert [each[1] for each in boxes(picture, "ds-tier-count")] == [
+        *("2 spines", "16 leaves", "256 NICs", "256 GPUs", "32 switches", "32 hosts")
+    ]
+    assert [each[1] for each in boxes(picture, "ds-tier-rate")] == [
+        *("3 × 50 GB/s", "50 GB/s", "64 GB/s", "450 GB/s")
+    ]
+    lines = {
+        each.style["--thumb"].count("path") for each in picture.children if each.children is None
+    }
+    assert lines == {2 * 9, 8 + 8 + 1, 8}
+
+
+def test_a_row_of_many_shows_the_first_ones_and_the_last():
+    assert some_of(8) == [0, 1, 2, 3, 4, 5, 6, 7]
+    assert some_of(64) == [0, 1, 2, 3, 4, 5, None, 63]
+
+
+@pytest.mark.parametrize("rails", ["rails", "leaf"])
+@pytest.mark.parametrize("joined", ["switch", "mesh", "ring"])
+@pytest.mark.parametrize(
+    ("hosts", "gpus", "nics"), [(6, 16, 2), (512, 8, 4), (65, 1, 4), (3, 64, 1)]
+)
+def test_every_fabric_of_many_devices_stays_within_its_picture(hosts, gpus, nics, joined, rails):
+    """With one leaf and with many, more NICs than GPUs and fewer; no box leaves its picture."""
+    given = {"hosts": hosts, "gpus": gpus, "nics": nics, "leaf_radix": 64, "spine_radix": 512}
+    plan = wizard.read_plan({**USUAL, **given, "joined": joined, "rails": rails})
+    picture = wizard.preview(plan)[0]
+
+    for each in picture.children:
+        if "ds-tier" in (each.className or "").split(" "):
+            left, top, wide, high = (float(part[:-1]) for part in each.style.values())
+            assert 0 < left < left + wide < 99
+            assert 0 < top < top + high < 99
+            assert wide > 2

@@ -20,6 +20,7 @@ from designer.shell import ids, request, ui
 from designer.shell.request import Json, callback
 from designer.views.draw.clusters import counted, lines_between, mask, scaled
 from designer.views.draw.files import drawing_of
+from designer.views.draw.tiers import tiers
 from gallery.build import Wire
 from gallery.leaf_spine import Fabric, Plan, build, find_faults, size_fabric
 from widgets import QuantityField
@@ -33,8 +34,8 @@ PICTURE = (440.0, 250.0)
 """Pixels of the preview."""
 MOST_LINES = 1500
 """Lines of the preview; more are a blot."""
-MOST_DRAWN = 4096
-"""GPUs up to which the preview has a picture."""
+MOST_DRAWN = 64
+"""Devices up to which the preview draws each; of more it shows the tiers."""
 HOST = 28.0
 """Room around the devices of a host, as far as the canvas leaves."""
 
@@ -169,14 +170,13 @@ def title_of(plan: Plan) -> str:
 def preview(plan: Plan) -> list[Any]:
     """Return the picture of a plan that fits, and what it takes."""
     fabric, made = size_fabric(plan), build(plan, title_of(plan))
-    drawn = len(made.ranks) <= MOST_DRAWN
     gpus, *rest = counted(made).split(" · ")
     words = " · ".join((gpus, text.count(plan.hosts * plan.nics, "NIC"), *rest))
     rows = [html.Div([html.Dt(what), html.Dd(value)]) for what, value in facts(plan, fabric)]
     return [
         picture(made, layout(made))
-        if drawn
-        else html.P(f"Drawn up to {MOST_DRAWN:,} GPUs.", className="ds-quiet ds-wizard-picture"),
+        if len(made.devices) <= MOST_DRAWN
+        else tiers(plan, fabric, made, words),
         html.P(words, className="ds-wizard-counts", role="status"),
         html.Dl(rows, className="ds-wizard-facts"),
     ]
