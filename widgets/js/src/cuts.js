@@ -2,9 +2,11 @@
 
 import { drawOwnWires } from "./cut_wires.js";
 import { h } from "./dom.js";
-import { centre, clamped, grown, hullRect, meets, overlap, pointOn, rectOf, runsOf } from "./geometry.js";
+import { centre, grown, hullRect, meets, overlap, pointOn, rectOf, runsOf, within } from "./geometry.js";
+import { FAR, leaderTo, startsAlong } from "./leaders.js";
 import { endsKey } from "./model.js";
 import { ownWires } from "./own_wires.js";
+import { hostNameRect } from "./pointing.js";
 import { outlinedSide, regionOf } from "./region.js";
 
 const LABEL_HEIGHT = 28;
@@ -12,13 +14,11 @@ const LABEL_HEIGHT = 28;
 const REACH = 200;
 const PACE = { x: 20, y: 8 };
 const ROOM = 4;
-/** Pixels from a cut from which on a line leads to its label. */
-const FAR = 14;
 /** What it costs to cover a device, and a name or a panel, when nothing is free; a link costs one. */
 const HEAVIEST = 30;
 const HEAVY = 6;
-/** What it costs that the line to it crosses one, and the pixels farther away that cost as much as a link. */
-const ACROSS = 0.1;
+/** What it costs that the line to it crosses a device or a name, and the pixels of that line, or farther away, that cost as much as a link. */
+const ACROSS = 0.6;
 const FARTHER = 400;
 /** Links above which the label does not keep clear of them. */
 const MOST_LINES = 1500;
@@ -167,15 +167,15 @@ export class CutView {
     const best = this.#freeSpot(region, { half, tall, placed, border });
     label.hidden = !best;
     if (!best) return;
-    placed.push(best);
-    const middle = centre(best);
+    placed.push(best.spot);
+    const middle = centre(best.spot);
     label.style.left = `${middle.x}px`;
     label.style.top = `${middle.y}px`;
-    const [from, to] = leaderTo(best, region);
-    if (Math.hypot(to.x - from.x, to.y - from.y) > FAR) this.leaders.push([stage.toModel(from), stage.toModel(to)]);
+    const { from, to, length } = best.leader;
+    if (length > FAR) this.leaders.push([stage.toModel(from), stage.toModel(to)]);
   }
 
-  /** Where a label covers least, and the nearest of such places. */
+  /** Where a label covers least, with the line to it, and the nearest of such places. */
   #freeSpot(region, { half, tall, placed, border }) {
     const { stage } = this.canvas;
     const reach = { x1: region.x1 - REACH - 2 * half, x2: region.x2 + REACH + 2 * half, y1: region.y1 - REACH - 2 * tall, y2: region.y2 + REACH + 2 * tall };
@@ -184,6 +184,9 @@ export class CutView {
     const boxes = near(devices);
     const taken = near([...others, ...placed]);
     const lines = [...border, ...this.#frames(), ...this.#links(reach)];
+    const seen = startsAlong(border).filter((p) => within(grown(region, 1), p));
+    const starts = seen.length ? seen : startsAlong(sidesOf(region));
+    const obstacles = [...boxes, ...taken];
     let [best, least] = [null, Infinity];
     for (const { spot, far } of spotsAround(region, { half, tall, width: stage.cy.width(), height: stage.cy.height() })) {
       let cost = far / FARTHER;
@@ -191,8 +194,10 @@ export class CutView {
       const clear = grown(spot, ROOM);
       cost += HEAVIEST * boxes.filter((rect) => overlap(rect, clear)).length + HEAVY * taken.filter((rect) => overlap(rect, clear)).length;
       if (cost < least) cost += lines.filter(([from, to]) => meets(clear, from, to)).length;
-      if (cost < least) cost += ACROSS * boxes.filter((rect) => meets(rect, ...leaderTo(spot, region))).length;
-      if (cost < least) [best, least] = [spot, cost];
+      if (cost >= least) continue;
+      const leader = leaderTo(spot, starts, obstacles);
+      cost += ACROSS * leader.hits + (leader.length > FAR ? leader.length / FARTHER : 0);
+      if (cost < least) [best, least] = [{ spot, leader }, cost];
     }
     return best;
   }
@@ -201,10 +206,7 @@ export class CutView {
   #frames() {
     const { stage } = this.canvas;
     const rects = [...[...stage.rooms.keys()].map((host) => stage.hostRect(host)), ...stage.podFrames().map(({ rect }) => rect)];
-    return rects.flatMap(({ x1, y1, x2, y2 }) => {
-      const corners = [{ x: x1, y: y1 }, { x: x2, y: y1 }, { x: x2, y: y2 }, { x: x1, y: y2 }].map((p) => stage.toScreen(p));
-      return corners.map((p, i) => [p, corners[(i + 1) % 4]]);
-    });
+    return rects.flatMap((rect) => sidesOf(rect).map((side) => side.map((p) => stage.toScreen(p))));
   }
 
   /** Straight pieces of the links near a place, on the screen. @param {import("./types.js").Rect} reach */
@@ -225,10 +227,7 @@ export class CutView {
       return { x1: p.x, y1: p.y, x2: q.x, y2: q.y };
     };
     const devices = [...shown.devices.map((d) => d.name), ...shown.groups.map(({ key }) => key)].map((end) => stage.rect(end));
-    const names = [...stage.rooms.keys()].map((host) => {
-      const r = stage.hostRect(host);
-      return r && { x1: (r.x1 + r.x2) / 2 - 34, x2: (r.x1 + r.x2) / 2 + 34, y1: r.y1 - 20, y2: r.y1 };
-    });
+    const names = [...stage.rooms.keys()].map((host) => hostNameRect(stage, host));
     const pods = stage.podFrames().map(({ rect: r, below }) => ({ x1: r.x1, x2: r.x1 + 110, y1: below ? r.y2 : r.y1 - 24, y2: below ? r.y2 + 24 : r.y1 }));
     const origin = dom.stage.getBoundingClientRect();
     const floating = [panels.tools, panels.legend, presenter.tools].map((panel) => {
@@ -245,10 +244,10 @@ function linesOf(label) {
   return at < 0 ? [label] : [label.slice(0, at), label.slice(at + 3)];
 }
 
-/** The line from a region to its label. @returns {[import("./types.js").Point, import("./types.js").Point]} */
-function leaderTo(spot, region) {
-  const from = clamped(region, centre(spot));
-  return [from, clamped(spot, from)];
+/** @param {import("./types.js").Rect} r @returns {[import("./types.js").Point, import("./types.js").Point][]} */
+function sidesOf({ x1, y1, x2, y2 }) {
+  const corners = [{ x: x1, y: y1 }, { x: x2, y: y1 }, { x: x2, y: y2 }, { x: x1, y: y2 }];
+  return corners.map((p, i) => [p, corners[(i + 1) % 4]]);
 }
 
 /** Places for a label of some size around a region, the nearest first, all inside the view. */
