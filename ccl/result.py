@@ -401,9 +401,10 @@ def true_bounds(
     Where they are `ours`, what it refutes is a bug: it is logged with the problem, so that it can
     be found again. Bounds on plans of whole chunks are left out where the plan splits chunks.
     """
-    whole = keeps_chunks(plan)
+    every = tuple(bounds)
+    whole = any(each.whole_chunks for each in every) and keeps_chunks(plan)
     kept: list[Bound] = []
-    for bound in bounds:
+    for bound in every:
         if bound.whole_chunks and not whole:
             continue
         if bound.makespan <= makespan * (1 + PROOF_TOLERANCE):

@@ -254,7 +254,7 @@ def _turns(problem: Problem, order: Order, routes: Routes) -> Turns:
     amounts, amount = np.unique(sizes[order.chunks] * order.fractions, return_inverse=True)
     kinds, kind = np.unique(order.route_of * len(amounts) + amount, return_inverse=True)
     laid = [
-        routes.lay((order.routes[each // len(amounts)],), float(amounts[each % len(amounts)]))
+        routes.lay_alone(order.routes[each // len(amounts)], float(amounts[each % len(amounts)]))
         for each in kinds.tolist()
     ]
     together = group_transmissions(problem, order)

@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
@@ -210,6 +210,7 @@ class Clock:
                 self._limited[ends].append(limit.bandwidth)
         self._windows = Windows(problem, schedule)
         self._order = order
+        self._known: dict[tuple[float, tuple[tuple[float, float], ...]], _Crossing] = {}
         self.slack = TOLERANCE * schedule.duration
         self.overload: ScheduleError | None = None
         self.trees = find_trees(problem, order)
@@ -235,7 +236,7 @@ class Clock:
         columns = np.stack([each[alone] for each in (order.route_of, amount, epochs)])
         once, which = _distinct(columns)
         crossings = [
-            self._laid((path,), float(amounts[nbytes]), epoch, joins=False)
+            self._laid_alone(path, float(amounts[nbytes]), epoch)
             for path, nbytes, epoch in once.T.tolist()
         ]
         kinds = np.zeros(len(order), dtype=np.int64)
@@ -306,6 +307,22 @@ class Clock:
                 began[i] + np.array(crossing.took), begins[i] + np.array(crossing.spread)
             )
         return starts, ends
+
+    def _laid_alone(self, path: int, nbytes: float, epoch: int) -> _Crossing:
+        """Lay out a path; of many few differ in more than the names of their links."""
+        topology = self._problem.topology
+        links = [topology.link(*ends) for ends in pairwise(self._order.routes[path])]
+        if any(each.ends in self._limited or each.ends in self._windows.links for each in links):
+            return self._laid((path,), nbytes, epoch, joins=False)
+        alike = nbytes, tuple([(each.alpha, each.bandwidth) for each in links])
+        known = self._known.get(alike)
+        if known is None:
+            known = self._known[alike] = self._laid((path,), nbytes, epoch, joins=False)
+        hops = [
+            hop._replace(link=topology.link_index[each.ends])
+            for hop, each in zip(known.hops, links, strict=True)
+        ]
+        return replace(known, hops=tuple(hops))
 
     def _laid(self, paths: tuple[int, ...], nbytes: float, epoch: int, *, joins: bool) -> _Crossing:
         """Lay out a path, or several that part or join, for so many bytes and an epoch."""

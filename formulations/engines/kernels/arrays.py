@@ -203,10 +203,12 @@ class Weights(NamedTuple):
 class State(NamedTuple):
     """Where a pass stands.
 
-    `tally` counts sends, chunks times destinations left, transmissions, moments and steps.
+    `tally` counts sends, chunks times destinations left, transmissions, moments and steps. Of
+    `holders` the first `spread` of each chunk are the devices that have it or will, in their order.
     """
 
     there: np.ndarray
+    holders: np.ndarray
     own: np.ndarray
     todo: np.ndarray
     lacking: np.ndarray
@@ -232,6 +234,7 @@ def begin(net: Net, work: Work) -> State:
     most = chunks * devices
     state = State(
         work.there.copy(),
+        np.zeros((chunks, devices), np.int32),
         np.zeros((chunks, devices), np.int64),
         np.zeros((chunks, devices), np.int64),
         np.zeros(chunks, np.int64),
@@ -250,18 +253,26 @@ def begin(net: Net, work: Work) -> State:
         np.zeros(most, np.int64),
     )
     for chunk in range(chunks):
-        kind = work.kind[chunk]
         for device in range(devices):
-            state.spread[chunk] += work.there[chunk, device] < NEVER
-            if not work.wants[chunk, device] or work.there[chunk, device] < NEVER:
-                continue
-            state.todo[chunk, state.lacking[chunk]] = device
-            state.lacking[chunk] += 1
-            state.tally[1] += 1
-            best = NEVER
-            for holder in range(devices):
-                when = work.there[chunk, holder] + net.far[kind, holder, device]
-                if when < best:
-                    best = when
-                    state.own[chunk, device] = holder
+            if work.there[chunk, device] < NEVER:
+                state.holders[chunk, state.spread[chunk]] = device
+                state.spread[chunk] += 1
+        for device in range(devices):
+            if work.wants[chunk, device] and work.there[chunk, device] == NEVER:
+                state.todo[chunk, state.lacking[chunk]] = device
+                state.lacking[chunk] += 1
+                state.tally[1] += 1
+                _nearest(net, work, state, chunk, device)
     return state
+
+
+@inner
+def _nearest(net, work, state, chunk, device):
+    """Expect the chunk from the holder from which it takes the quickest path."""
+    best = NEVER
+    for place in range(state.spread[chunk]):
+        holder = state.holders[chunk, place]
+        when = work.there[chunk, holder] + net.far[work.kind[chunk], holder, device]
+        if when < best:
+            best = when
+            state.own[chunk, device] = holder

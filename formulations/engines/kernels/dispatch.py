@@ -103,10 +103,10 @@ def happened(net, work, state, events, looked, until):
 
 @inner
 def _touch(net, state, looked, many, resource):
-    """Add the transfers over a resource to those that are looked at."""
+    """Add the transfers over a resource to those that are looked at, if they have what to send."""
     for place in range(net.user_first[resource], net.user_first[resource + 1]):
         transfer = net.users[place]
-        if state.mark[transfer] != state.tally[3]:
+        if state.holds[net.src[transfer]] > 0 and state.mark[transfer] != state.tally[3]:
             state.mark[transfer] = state.tally[3]
             looked[many] = transfer
             many += 1
@@ -172,13 +172,24 @@ def occupy(net, work, state, events, transfer, chunk, now):
                 state.load[net.caps[cap]] += 1 / net.beta[place]
     arrival = now + net.latency[transfer] + nbytes * net.slowest[transfer]
     state.there[chunk, dst] = arrival
-    state.spread[chunk] += 1
+    _hold(state, chunk, dst)
     heapq.heappush(events, (arrival, resources + chunk * devices + dst))
     sent = state.tally[0]
     state.transfer[sent], state.chunk[sent] = transfer, chunk
     state.start[sent], state.group[sent] = now, group
     state.tally[0] += 1
     return arrival
+
+
+@inner
+def _hold(state, chunk, device):
+    """Note among the holders of a chunk one more, in the order of devices."""
+    place = state.spread[chunk]
+    while place > 0 and state.holders[chunk, place - 1] > device:
+        state.holders[chunk, place] = state.holders[chunk, place - 1]
+        place -= 1
+    state.holders[chunk, place] = device
+    state.spread[chunk] += 1
 
 
 @allocating
@@ -325,10 +336,11 @@ def _look_round(net, work, state, chunk, device, now):
     """Expect the chunk from the holder that now seems the first; of equal ones keep the old."""
     kind, own = work.kind[chunk], state.own[chunk, device]
     best = _expected(net, work, state, chunk, device, now)
-    for holder in range(state.there.shape[1]):
-        when = state.there[chunk, holder]
-        if when == NEVER or holder == own:
+    for place in range(state.spread[chunk]):
+        holder = state.holders[chunk, place]
+        if holder == own:
             continue
+        when = state.there[chunk, holder]
         hop = net.hop[kind, holder, device]
         if hop < 0:
             continue

@@ -26,17 +26,16 @@ def place(routes, sends, sizes, caps, waits, scale):
     """Give each transmission the first epoch in which it can go; return epochs and the horizon.
 
     Of each transmission alone the shared limits must let all links through at once. `waits` says
-    where those begin that each transfer waits for, and which they are; where it is empty, all of
-    its chunk that came to its source before.
+    to which place each transfer brings something, where the places begin that it waits for, and
+    which they are; and how many places there are.
     """
     transfer, _, group, _, _ = sends
     nbytes, _, _, meets = sizes
-    links, devices, tau = scale
+    links, tau = scale
     free = np.zeros(links)
     last = np.zeros(links, np.int64)
     stamp = np.full(links, -1, np.int64)
-    told = len(waits[0]) > 0
-    came = np.zeros((1, len(transfer)) if told else (len(nbytes), devices))
+    came = np.zeros(waits[3])
     # Where devices copy or add, sends of a chunk over one link in one epoch would become one.
     apart = np.full((len(nbytes), links) if meets else (1, 1), -1, np.int64)
     load = np.zeros((len(caps[2]), 64))
@@ -58,7 +57,7 @@ def place(routes, sends, sizes, caps, waits, scale):
             routes, sends, nbytes, caps, held, load, laid, low, high, epoch, tau
         )
         epochs[low:high] = epoch
-        state = free, last, stamp, came, apart, told
+        state = free, last, stamp, came, apart, waits[0]
         end = max(end, _taken(routes, sends, sizes, laid, state, low, high, epoch, start, tau))
         low = high
     return epochs, max(1, int(np.ceil(end / tau - SAME)))
@@ -156,11 +155,11 @@ def _placed(routes, sends, nbytes, caps, held, load, laid, low, high, epoch, tau
 @inner
 def _taken(routes, sends, sizes, laid, state, low, high, epoch, start, tau):
     """Note what a transmission holds and brings; return when the last of it is there."""
-    _, dst, first, link, beta, _, _ = routes
+    _, _, first, link, beta, _, _ = routes
     transfer, chunk, _, _, _ = sends
     nbytes, _, _, meets = sizes
     scratch, took, spread = laid
-    free, last, stamp, came, apart, told = state
+    free, last, stamp, came, apart, into = state
     end = 0.0
     for i in range(low, high):
         for j in range(first[transfer[i]], first[transfer[i] + 1]):
@@ -169,10 +168,7 @@ def _taken(routes, sends, sizes, laid, state, low, high, epoch, start, tau):
                 stamp[link[j]] = low
                 free[link[j]] = start + scratch[link[j], 0] + nbytes[chunk[i]] * beta[j]
         arrival = max(start + took[i - low], epoch * tau + spread[i - low])
-        if told:
-            came[0, i] = arrival
-        else:
-            came[chunk[i], dst[transfer[i]]] = max(came[chunk[i], dst[transfer[i]]], arrival)
+        came[into[i]] = max(came[into[i]], arrival)
         end = max(end, arrival)
         if meets:
             apart[chunk[i], link[first[transfer[i]]]] = epoch
@@ -189,15 +185,12 @@ def _many(busy, tau):
 @inner
 def _earliest(routes, sends, came, waits, last, low, high, tau):
     """Return the first epoch by which everything is there and that keeps the order of links."""
-    src, _, first, link, _, _, _ = routes
-    transfer, chunk, _, _, _ = sends
+    _, _, first, link, _, _, _ = routes
+    transfer, begins, places = sends[0], waits[1], waits[2]
     epoch = 0
     for i in range(low, high):
-        if len(waits[0]) > 0:
-            for k in range(waits[0][i], waits[0][i + 1]):
-                epoch = max(epoch, int(np.ceil(came[0, waits[1][k]] / tau - SAME)))
-        else:
-            epoch = max(epoch, int(np.ceil(came[chunk[i], src[transfer[i]]] / tau - SAME)))
+        for k in range(begins[i], begins[i + 1]):
+            epoch = max(epoch, int(np.ceil(came[places[k]] / tau - SAME)))
         for j in range(first[transfer[i]], first[transfer[i] + 1]):
             epoch = max(epoch, last[link[j]])
     return epoch

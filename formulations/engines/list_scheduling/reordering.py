@@ -57,10 +57,12 @@ def reordered(
     slow = interpreting() and not ready() and len(timed) > AS_WRITTEN
     if slow or not _orderly(transfers, timed):
         return timed
+    stop = ends(transfers, timed, sizes)
+    if float(stop.max(initial=0.0)) <= goal * (1 + GAIN):
+        return timed
     before, after = relied(transfers, timed, sizes, np.arange(len(timed)))
     passes = Passes(transfers, timed.transfer, sizes[timed.chunk], before, after)
-    first = timed.start, ends(transfers, timed, sizes)
-    start, _ = passes.improved(first, goal=goal, over=over)
+    start, _ = passes.improved((timed.start, stop), goal=goal, over=over)
     return replace(timed, start=start)
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import ClassVar
 
 import numpy as np
@@ -69,6 +70,10 @@ MOST_PLACES = 60_000_000
 
 MET = 1e-9
 """A makespan within this share of the goal meets it."""
+
+
+Turned = tuple[Symmetry, np.ndarray]
+"""A group, and what its generators make of the chunks of a collective."""
 
 
 @dataclass(frozen=True)
@@ -136,25 +141,35 @@ class Side:
 
     def reduced(self, *, after: After | None = None) -> Iterator[Quotient]:
         """Yield what symmetry leaves of the task, the smallest first."""
-        for symmetry, turned in self._symmetries:
+        for symmetry, turned in self._symmetries():
             if after is not None and not np.allclose(after.done[turned], after.done, rtol=1e-9):
                 continue
             found = quotient(lambda of: self.task(after=after, of=of), symmetry, turned)
             if found is not None:
                 yield found
 
+    def _symmetries(self) -> Iterator[Turned]:
+        """Yield groups that leave the collective as it is, the second where the first won't do."""
+        if self._free is not None:
+            yield self._free
+        if self._apart is not None:
+            yield self._apart
+
     @cached_property
-    def _symmetries(self) -> tuple[tuple[Symmetry, np.ndarray], ...]:
-        """Groups that leave the collective as it is, with what generators make of its chunks."""
-        found: list[tuple[Symmetry, np.ndarray]] = []
-        for links in (False, True):
-            symmetry = symmetry_of(self.transfers.topology, links=links)
-            if any(symmetry.order == each.order for each, _ in found):
-                continue
-            turned = symmetry.turned(self.collective) if symmetry.order > 1 else None
-            if turned is not None:
-                found.append((symmetry, turned))
-        return tuple(found)
+    def _free(self) -> Turned | None:
+        """The largest group that leaves no GPU in its place."""
+        return self._turned(symmetry_of(self.transfers.topology))
+
+    @cached_property
+    def _apart(self) -> Turned | None:
+        """One that leaves no link in its place either, if that is another."""
+        symmetry = symmetry_of(self.transfers.topology, links=True)
+        same = self._free is not None and self._free[0].order == symmetry.order
+        return None if same else self._turned(symmetry)
+
+    def _turned(self, symmetry: Symmetry) -> Turned | None:
+        turned = symmetry.turned(self.collective) if symmetry.order > 1 else None
+        return None if turned is None else (symmetry, turned)
 
 
 @dataclass(frozen=True)
@@ -256,12 +271,12 @@ class Finder:
         If they are `final`, they also have to be better than what the run has already.
         """
         symmetric = self.symmetry and not binding_limits(side.transfers.topology)
-        reduced = list(side.reduced(after=after)) if symmetric else []
+        reduced = side.reduced(after=after) if symmetric else iter(())
         known = self.run.best if final else None
-        best, enough = np.inf if known is None else known.makespan, False
-        for number, each in enumerate([*reduced, None]):
-            if enough or best <= goal * (1 + MET):
-                return
+        best = np.inf if known is None else known.makespan
+        if best <= goal * (1 + MET):
+            return
+        for number, each in enumerate(chain(reduced, (None,))):
             most = WORK if best < np.inf else HUGE if self.run.covered else np.inf
             if _work(side, each) > most:
                 continue
@@ -270,9 +285,9 @@ class Finder:
             task = side.task(after=after) if each is None else each.task
             for plan, makespan in self._passes(each, task, goal=goal, limit=best, turn=number):
                 best = makespan
-                enough = found(plan)
-                if enough:
-                    break
+                # Before the next task is made, which may be a large one.
+                if found(plan) or best <= goal * (1 + MET):
+                    return
 
     def _passes(
         self, each: Quotient | None, task: Task, *, goal: float, limit: float, turn: int

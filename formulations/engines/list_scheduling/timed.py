@@ -376,8 +376,8 @@ def in_epochs(
         (placed.transfer, placed.chunk, placed.group, lag, drags),
         (sizes, transfers.latency, transfers.slowest, meets),
         (caps, cap_first, capacity),
-        _awaited(order, waits),
-        (len(problem.topology.links), len(problem.topology.devices), tau),
+        _came(transfers, placed) if waits is None else _awaited(order, waits),
+        (len(problem.topology.links), tau),
     )
     by_epoch = np.argsort(epochs, kind="stable")
     sends = _sends(transfers, placed.chosen(by_epoch), epochs[by_epoch])
@@ -398,19 +398,33 @@ def _sends(transfers: Transfers, timed: TimedTransfers, epochs: np.ndarray) -> l
     ]
 
 
-def _awaited(
-    order: np.ndarray, waits: tuple[np.ndarray, np.ndarray] | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return where those begin that each placed transfer waits for, and their places; else none."""
-    none = np.empty(0, dtype=np.int64)
-    if waits is None:
-        return none, none
+Waits = tuple[np.ndarray, np.ndarray, np.ndarray, int]
+"""Of each transfer the place it brings to, where those begin that it waits for; these; how many."""
+
+
+def _came(transfers: Transfers, placed: TimedTransfers) -> Waits:
+    """Let each wait for all of its chunk that came to its source before."""
+    left, brought = _places(transfers, placed)
+    places, into = np.unique(brought, return_inverse=True)
+    found = np.minimum(np.searchsorted(places, left), len(places) - 1)
+    waits = places[found] == left
+    return into.ravel(), np.concatenate([[0], np.cumsum(waits)]), found[waits], len(places)
+
+
+def _places(transfers: Transfers, timed: TimedTransfers) -> tuple[np.ndarray, np.ndarray]:
+    """Return what each leaves and reaches: a chunk at a device, as one number."""
+    chunk = timed.chunk * len(transfers.topology.devices)
+    return chunk + transfers.src[timed.transfer], chunk + transfers.dst[timed.transfer]
+
+
+def _awaited(order: np.ndarray, waits: tuple[np.ndarray, np.ndarray]) -> Waits:
+    """Return places that are transfers, each of which waits for those that are named."""
+    every = np.arange(len(order))
     turn = np.empty_like(order)
-    turn[order] = np.arange(len(order))
+    turn[order] = every
     before, after = (turn[each] for each in waits)
     by = np.argsort(after, kind="stable")
-    first = np.searchsorted(after[by], np.arange(len(order) + 1))
-    return first.astype(np.int64), before[by].astype(np.int64)
+    return every, np.searchsorted(after[by], np.arange(len(order) + 1)), before[by], len(order)
 
 
 def _parted(problem: Problem, transfers: Transfers, timed: TimedTransfers) -> TimedTransfers:
@@ -515,11 +529,8 @@ def _ordered(
     ahead, behind = _served(transfers, timed, sizes, turn[which])
     if (ahead > behind).any():
         turns = turn[which]
-        waiting = (
-            relied(transfers, timed, sizes, turns)
-            if waits is None
-            else (turns[waits[0]], turns[waits[1]])
-        )
+        waiting = waits and (turns[waits[0]], turns[waits[1]])
+        waiting = waiting or relied(transfers, timed, sizes, turns)
         edges = [(ahead, behind), waiting]
         before, after = (np.concatenate(each) for each in zip(*edges, strict=True))
         turn = _in_line(before, after, len(latest))[turn]
@@ -553,21 +564,14 @@ def relied(
     stop = ends(transfers, timed, sizes)
     longest = float(transfers.delay(sizes.max(initial=0.0)).max(initial=0.0))
     stop -= 2 * SAME * max(longest, float(stop.max(initial=0.0)))
-    came: dict[tuple[int, int], list[int]] = {}
-    for number, key in enumerate(
-        zip(timed.chunk.tolist(), transfers.dst[timed.transfer].tolist(), strict=True)
-    ):
-        came.setdefault(key, []).append(number)
-    found = [
-        (turn[each], turn[number])
-        for number, key in enumerate(
-            zip(timed.chunk.tolist(), transfers.src[timed.transfer].tolist(), strict=True)
-        )
-        for each in came.get(key, ())
-        if stop[each] <= timed.start[number]
-    ]
-    before, after = np.array(found, dtype=np.int64).reshape(-1, 2).T
-    return before, after
+    left, brought = _places(transfers, timed)
+    by = np.argsort(brought, kind="stable")
+    low = np.searchsorted(brought[by], left)
+    many = np.searchsorted(brought[by], left, "right") - low
+    sent = np.repeat(np.arange(len(timed)), many)
+    came = by[np.arange(len(sent)) + np.repeat(low - np.cumsum(many) + many, many)]
+    there = stop[came] <= timed.start[sent]
+    return turn[came[there]], turn[sent[there]]
 
 
 def _in_line(before: np.ndarray, after: np.ndarray, many: int) -> np.ndarray:
