@@ -22,11 +22,11 @@ def test_steps_go_both_ways_and_say_what_happens(film: Any) -> None:
     assert film.ask("c.canvas.dom.live.textContent").startswith(
         "Epoch 2: 4 chunks over 4 links. g0 sends"
     )
-    expect(film.page.get_by_text("Epoch 2 / 3")).to_be_visible()
+    expect(film.page.get_by_text("2 of 3 epochs")).to_be_visible()
     film.keys("ArrowLeft")
     assert slider.get_attribute("aria-valuenow") == "20"
     film.keys("End")
-    expect(film.page.get_by_text("Epoch 3 / 3")).to_be_visible()
+    expect(film.page.get_by_text("3 of 3 epochs")).to_be_visible()
 
 
 def test_chunks_travel_and_fill_the_buffers(film: Any) -> None:

@@ -74,12 +74,12 @@ def caption(
 
 
 def when(moment: Moment) -> str:
-    """Say which epoch it is and how much time has gone by."""
+    """Say how many epochs and how much time have gone by, as the player does."""
     playback = moment.playback
     done = moment.time >= playback.makespan * (1 - 1e-9)
-    epoch = playback.epochs if done else playback.epoch_at(moment.time) + 1
+    gone = playback.epochs if done else playback.epoch_at(moment.time)
     clock = text.moment(moment.time, playback.makespan)
-    return f"Epoch {epoch} / {playback.epochs} · {clock}"
+    return f"{gone} of {text.count(playback.epochs, 'epoch')} · {clock}"
 
 
 def _legend(

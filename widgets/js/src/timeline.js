@@ -168,7 +168,7 @@ export class Timeline {
     const done = playback.epochsDone(clock.time);
     const { on, hiding } = canvas.presenter;
     this.caption.show(canvas.stale ? null : playback, clock.time, on);
-    const epoch = hiding ? `Epoch ${done}` : `Epoch ${done} / ${playback.epochs}`;
+    const epoch = epochsGone(done, hiding ? null : playback.epochs);
     const whole = moment(clock.time, playback.makespan);
     const time = hiding ? whole.replace(/ of \S+/, "") : whole;
     const [first, second] = canvas.stale ? ["Out of date", "solve again"] : on ? [time, epoch] : [epoch, time];
@@ -179,6 +179,11 @@ export class Timeline {
     strip.setAttribute("aria-valuenow", String(Math.round(clock.time * 1000) / 1000));
     strip.setAttribute("aria-valuetext", `${epoch}, ${duration(clock.time)}`);
   }
+}
+
+/** How many epochs are over, as the time that is: the step of the caption is another count. @param {number} done @param {number | null} all */
+function epochsGone(done, all) {
+  return `${all === null ? done : `${done} of ${all}`} ${(all ?? done) === 1 ? "epoch" : "epochs"}`;
 }
 
 // ---- bars -----------------------------------------------------------------------------------------
