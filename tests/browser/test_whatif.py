@@ -146,7 +146,9 @@ def test_networks_are_proposed_and_one_opens_on_the_canvas(page, server):
     status = page.locator("#propose-status")
     expect(status).to_contain_text(re.compile("^Finished: [1-9]"), timeout=2 * SLOW)
     cards = page.locator(".ds-pro-card")
-    expect(cards.first).to_contain_text("All-to-all, 1 GB")
+    expect(cards.first).to_contain_text("All-to-all per GB")
+    sizes = page.locator("#propose-beside .ds-pro-sizes")
+    expect(sizes).to_contain_text("1 × all-to-all of 256 MB")
     expect(page.locator("#propose-plot .points path").first).to_be_visible()
     page.locator("#propose-pane summary", has_text="Prices").click()
     price = page.locator("#propose-prices input").first

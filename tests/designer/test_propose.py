@@ -6,9 +6,11 @@ import csv
 import io
 import json
 from contextlib import nullcontext
+from dataclasses import replace
 
 import pytest
 
+from ccl import text
 from ccl.errors import CclError, SolveError
 from designer.studies import Found, Studies
 from designer.views.propose import callbacks, page
@@ -24,6 +26,7 @@ from designer.views.propose.running import (
 from designer.views.propose.stored import remember, storing
 from designer.views.propose.worker import search
 from formulations.campaigns.catalog import Catalog, Proposals
+from formulations.proposals.request import KINDS
 from widgets.charts.proposals import RESPECTS, proposals_figure
 
 USUAL = {name: each.value for name, each in FIELDS.items()}
@@ -127,6 +130,20 @@ def test_cards_and_the_plot_show_every_network_that_counts(stands):
     table = str(page.beside(stands, [first, second]))
     assert RESPECTS["all-to-all"].title in table
     assert page.beside(stands, [first]) is None
+
+
+def test_the_page_says_which_sizes_its_times_are_for(stands):
+    """Of the mix as it was asked, and that rows of one collective are per GB instead."""
+    uses = stands.front["mix"]
+    assert {kind for kind, _, _ in uses} <= {*USES}
+    words = str(page.sizes(stands))
+    for kind, size, times in uses:
+        named = "short messages" if kind == "latency" else kind
+        assert f"{times:g} × {named} of {text.size(size)}" in words
+    assert all("per GB" in RESPECTS[kind].title for kind in KINDS)
+    assert "per GB" in words
+    before = replace(stands, front={k: v for k, v in stands.front.items() if k != "mix"})
+    assert page.sizes(before) is None
 
 
 def test_files_have_every_network(stands):

@@ -44,7 +44,7 @@ def test_two_respects_mark_those_that_none_beats_in_both(front):
 
     view.across.value = "dollars"
     assert view.plot.layout.xaxis.title.text == "Cost of the network"
-    assert view._heads()[2:4] == ["All-to-all, 1 GB", "Cost of the network"]
+    assert view._heads()[2:4] == ["All-to-all per GB", "Cost of the network"]
 
 
 def test_another_front_keeps_the_network_that_is_drawn(front):

@@ -46,9 +46,9 @@ def _plain(value: float) -> str:
 
 RESPECTS: Mapping[str, Respect] = {
     "mix": Respect("Time of the mix", text.duration),
-    "all-to-all": Respect("All-to-all, 1 GB", text.duration),
-    "all-gather": Respect("All-gather, 1 GB", text.duration),
-    "all-reduce": Respect("All-reduce, 1 GB", text.duration),
+    "all-to-all": Respect("All-to-all per GB", text.duration),
+    "all-gather": Respect("All-gather per GB", text.duration),
+    "all-reduce": Respect("All-reduce per GB", text.duration),
     "latency": Respect("Latency, farthest GPU", text.duration),
     "hops": Respect("Cables on the way, mean", text.digits),
     "cables": Respect("Cables", _plain),

@@ -209,7 +209,7 @@ def _show_cards(app: Dash, studies: Studies) -> None:
         best = stands.best(across, up)
         return {
             "cards": page.cards(stands, best=best, ticked=ticked, chosen=chosen or ""),
-            "beside": page.beside(stands, ticked),
+            "beside": [page.sizes(stands), page.beside(stands, ticked)],
         }
 
     app.clientside_callback(

@@ -392,6 +392,19 @@ def _picture(each: Mapping[str, Any]) -> Any:
     )
 
 
+def sizes(stands: Standing) -> Any:
+    """Say which sizes the times of cards and tables are for; a study of before does not tell."""
+    if not stands.front.get("mix"):
+        return None
+    uses = [
+        f"{times:g} × {'short messages' if kind == 'latency' else kind} of {text.size(size)}"
+        for kind, size, times in stands.front["mix"]
+    ]
+    words = f"The mix is {text.enumerate_words(uses)}, one after another."
+    alone = "Times per GB are of one collective alone, latencies aside."
+    return html.P(f"{words} {alone}", className="ds-note ds-pro-sizes")
+
+
 def beside(stands: Standing, ticked: Sequence[str]) -> Any:
     """Return two networks side by side, with what differs."""
     pair = [stands.networks[key] for key in ticked if key in stands.networks][:2]

@@ -95,6 +95,7 @@ def _front(front: Front, keys: Mapping[int, str]) -> Json:
         "order": [keys[id(each)] for each in front.candidates],
         "why": {keys[id(each)]: front.why(each) for each in front.candidates[:SAID]},
         "reference": None if reference is None else keys[id(reference)],
+        "mix": [[each.collective, each.size, each.times] for each in front.request.mix.uses],
         "bounds": {axis: front.bound(axis) for axis in AXES},
         "stage": front.stage,
         "seconds": front.seconds,
