@@ -3,8 +3,8 @@
     python tools/screenshots.py [folder [light dark ...]]
 
 1440 x 900: light, dark, empty, solved, solving, error, compared, in step, four in step, imported,
-large clusters, the inspector, What if, the wizard, proposed networks, presented to a class; and on
-small screens.
+large clusters, the inspector, What if, the wizard, proposed networks, presented to a class; on
+small screens; and, of a server that has a sweep, its rows.
 """
 
 from __future__ import annotations
@@ -32,6 +32,15 @@ import sys
 from designer.app import serve
 serve(None, host="127.0.0.1", port=int(sys.argv[1]), open_browser=False)
 """
+COMMAND = "import sys; from designer.cli import main; main(sys.argv[1:])"
+NIGHT = """\
+clusters: [dgx-1v, "dgx-a100:hosts=[1,2]", ndv2]
+collectives: [all-gather, all-to-all]
+sizes: [1KB..100MB x10]
+formulations: [list, ring]
+time_limit: 10
+"""
+"""The sweep whose rows are shown."""
 PATIENCE = 120_000
 """ms for a solve on a busy machine."""
 
@@ -54,12 +63,24 @@ NIC3 SYS  SYS  SYS  SYS  NODE NODE PXB  PXB  SYS  SYS  NODE X
 
 
 @contextmanager
-def designer() -> Iterator[str]:
-    """Serve the designer and yield its address."""
+def keeping() -> Iterator[str]:
+    """Run a sweep, serve its rows and a catalog that is empty, and yield the address."""
+    with tempfile.TemporaryDirectory() as folder:
+        night, plans = Path(folder, "night.yaml"), Path(folder, "plans.sqlite")
+        night.write_text(NIGHT)
+        subprocess.run([sys.executable, "-c", COMMAND, "sweep", str(night)], cwd=ROOT, check=True)
+        more = ("--sweep", str(night.with_suffix(".sweep")), "--catalog", str(plans))
+        with designer(COMMAND, "design", "--no-browser", *more, "--port") as address:
+            yield address
+
+
+@contextmanager
+def designer(code: str = SERVE, *before: str) -> Iterator[str]:
+    """Serve the designer and yield its address; the port is the last argument."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    process = subprocess.Popen([sys.executable, "-c", SERVE, str(port)], cwd=ROOT)
+    process = subprocess.Popen([sys.executable, "-c", code, *before, str(port)], cwd=ROOT)
     address = f"http://127.0.0.1:{port}/"
     try:
         for _ in range(300):
@@ -268,13 +289,21 @@ def proposed(page: Page) -> None:
     page.locator(".ds-pro-beside").wait_for(timeout=PATIENCE)
 
 
+def sweeps(page: Page) -> None:
+    """Show the best row of each cluster, collective and size of a sweep."""
+    page.locator("#view").get_by_text("Sweeps").click()
+    page.locator(".ds-swp-table tbody tr").first.wait_for(timeout=PATIENCE)
+    page.locator("#sweep-plot .main-svg").first.wait_for(timeout=PATIENCE)
+
+
 class Picture(NamedTuple):
-    """A file, its colours, what is done first, and the size of the window."""
+    """A file, its colours, what is done first, the window's size, whether plans are kept."""
 
     name: str
     scheme: str
     prepare: Callable[[Page], None]
     size: tuple[int, int] = (1440, 900)
+    kept: bool = False
 
 
 PICTURES = (
@@ -302,6 +331,7 @@ PICTURES = (
     Picture("presented", "dark", presented),
     Picture("narrow", "light", solved, (1024, 700)),
     Picture("phone", "dark", solved, (390, 844)),
+    Picture("sweeps", "light", sweeps, kept=True),
 )
 
 
@@ -330,15 +360,18 @@ def take(browser: Browser, address: str, picture: Picture) -> bytes:
 def main(folder: Path, only: Sequence[str]) -> None:
     """Take every picture, or some."""
     folder.mkdir(parents=True, exist_ok=True)
-    with designer() as address, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=chromium(), args=["--no-sandbox", "--disable-gpu"]
-        )
-        for each in PICTURES:
-            if not only or each.name in only:
+    for serve, kept in ((designer, False), (keeping, True)):
+        wanted = [e for e in PICTURES if e.kept == kept and (not only or e.name in only)]
+        if not wanted:
+            continue
+        with serve() as address, sync_playwright() as playwright:
+            browser = playwright.chromium.launch(
+                executable_path=chromium(), args=["--no-sandbox", "--disable-gpu"]
+            )
+            for each in wanted:
                 (folder / f"{each.name}.png").write_bytes(take(browser, address, each))
                 print(folder / f"{each.name}.png")
-        browser.close()
+            browser.close()
 
 
 if __name__ == "__main__":
