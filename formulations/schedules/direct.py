@@ -19,12 +19,13 @@ on a grid of epochs, and the better plan counts, unless there are very many send
 demands, whose chunks may have several holders, of which the nearest sends; they have no formula.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from ccl.collective import COLLECTIVES
-from ccl.errors import SolveError
+from ccl.errors import LimitReached, SolveError
 from ccl.problem import Problem
 from ccl.result import Result, Stop
 from ccl.topology import Topology
@@ -44,6 +45,11 @@ from formulations.engines.te_ccl.greedy import place
 
 MOST_SENDS = 300_000
 """Chunks times destinations above which no paths are tried on a grid: 260,000 take a minute."""
+SOON = 20_000
+"""Sends that are placed whatever the limit: there is a plan in a few seconds then."""
+
+_Transfer = tuple[int, int, tuple[str, ...]]
+"""Its turn, the chunk and the path."""
 
 
 def refuses(problem: Problem) -> str | None:
@@ -79,7 +85,12 @@ def run(run: Run, options: NoOptions) -> Result:
         return run.end(Stop.CONSTRUCTED)
     if run.closed_form is not None:
         run.closed_form = replace(run.closed_form, elsewhere=True)
-    return search(run, options, _find)
+    try:
+        return search(run, options, _find)
+    except LimitReached:
+        if run.best is None:
+            raise
+        return run.end(Stop.TIME_LIMIT)
 
 
 def _sent(task: Task) -> Messages:
@@ -113,7 +124,7 @@ def _find(run: Run, _: NoOptions) -> Stop:
     # A whole hop of the largest chunk, so that smaller ones take as many epochs as it.
     tau = run.epoch_duration or longest_hop(topology, size)
     hops = link_arcs(EpochGrid(topology, size, tau, reverse_time=run.reverse_time))
-    transfers = []
+    transfers: list[_Transfer] = []
     for number, chunk in enumerate(collective.chunks):
         for rank in chunk.destinations:
             if rank in chunk.holders:
@@ -124,8 +135,19 @@ def _find(run: Run, _: NoOptions) -> Stop:
             path = quickest[topology.ranks[holder]][name]
             transfers.append((turn, number, tuple(path)))
     transfers.sort()
-    run.offer(place([(chunk, path) for _, chunk, path in transfers], hops, demand(problem)))
+    run.offer(place(_in_time(run, transfers), hops, demand(problem)))
     return Stop.CONSTRUCTED
+
+
+def _in_time(run: Run, transfers: list[_Transfer]) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Yield chunks and their paths; many take long to be placed one by one."""
+    for done, (_, chunk, path) in enumerate(transfers):
+        if done >= SOON and run.expired:
+            raise LimitReached(
+                f"only {done:,} of {len(transfers):,} sends were placed in time; give more, or use "
+                "list"
+            )
+        yield chunk, path
 
 
 def _quickest(topology: Topology, size: float) -> dict[str, dict[str, list[str]]]:

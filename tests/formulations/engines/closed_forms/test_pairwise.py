@@ -1,10 +1,14 @@
 """Pairwise and direct exchange: every byte straight to where it is wanted."""
 
+from dataclasses import replace
+
 import pytest
 
+from ccl.errors import LimitReached
 from ccl.problem import Problem
 from ccl.topology import Topology, device, duplex
 from formulations import solve
+from formulations.schedules import direct
 from tests.formulations.engines.closed_forms.forms import (
     BETA,
     HOP,
@@ -105,3 +109,19 @@ def test_where_gpus_are_not_joined_those_between_pass_on(kind, cluster, name):
 
     assert first.plan == second.plan
     assert first.closed_form.alone > first.closed_form.makespan
+
+
+def custom_exchange() -> Problem:
+    """All-to-all as demands, for which there is no formula."""
+    problem = asked("line:gpus=6", "all-to-all")
+    return replace(problem, collective=replace(problem.collective, kind="custom"))
+
+
+def test_direct_keeps_to_its_limit_where_there_are_many_sends(monkeypatch):
+    monkeypatch.setattr(direct, "SOON", 3)
+    with pytest.raises(LimitReached, match="only 3 of 30 sends were placed in time"):
+        solve(custom_exchange(), "direct", time_limit=1e-6)
+
+
+def test_direct_places_few_sends_whatever_the_limit():
+    assert solve(custom_exchange(), "direct", time_limit=1e-6).makespan > 0
