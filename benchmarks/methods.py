@@ -172,7 +172,8 @@ def _nobody_ahead(auto: Row) -> bool:
     """Whether a bound for every plan says that no method can be ahead by more than counts."""
     if auto["makespan"] is None:
         return False
-    return auto["status"] == Status.OPTIMAL or auto["makespan"] <= auto["bound"] * (1 + WORSE)
+    near = float(auto["makespan"]) <= float(auto["bound"]) * (1 + WORSE)
+    return near or auto["status"] == Status.OPTIMAL
 
 
 def _others(rows: list[Row]) -> Row | None:

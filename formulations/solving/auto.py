@@ -15,13 +15,12 @@
    ring where the rest is far from the bound.
 6. Randomised link-chunk matching, for a few seconds.
 7. List scheduling once more where its share of the time was over before its passes.
-8. The linear program of amounts, constraint programming and the integer program on a grid of
-   epochs, where they could find a better plan than the best so far.
+8. The linear program of amounts, constraint programming, the integer program on a grid of epochs
+   and its rounds, where they could find a better plan than the best so far.
 
 Every better plan is reported as it comes. Who fixes the chunks (`Collective.whole`) gets plans
 that keep them whole, and bounds on such plans count as proofs. Else the question is the bytes: the
-answer's own problem may have more chunks per shard than the requested one, and only bounds
-that hold for every plan count.
+answer may have more chunks per shard than requested, and only bounds for every plan count.
 """
 
 from __future__ import annotations
@@ -79,8 +78,9 @@ TREES = (
     "blink",
     "bfb",
     "mirrored-dantzig-wolfe",
+    "thesis-fluid",
 )
-"""What sends shards in parts along trees."""
+"""What sends shards in parts along trees; the last only where it takes no time."""
 
 PIECES = "pieces"
 """Of these, the best where sums are added up and spread, whose halves it lets overlap."""
@@ -97,7 +97,7 @@ SLIGHT = 0.002
 CHANCE, CHANCE_SECONDS = "tacos", 3.0
 """Seconds that a method of chance may take; the others come to their end by themselves."""
 
-EXACT = ("te-ccl-lp", "cp-sat", "te-ccl-milp")
+EXACT = ("te-ccl-lp", "cp-sat", "te-ccl-milp", "te-ccl-astar")
 """What needs a solver."""
 
 BEHIND = 1.2
@@ -440,11 +440,12 @@ class Search:
         return collective.reduces and None not in halves(collective)
 
     def _takes(self, chosen: Formulation, problem: Problem) -> bool:
-        if self.run.whole and not chosen.keeps_chunks(problem):
-            return False
         if problem.windows and not chosen.windows:
             return False  # what it finds without them is there
-        return chosen.why_not(problem) is None
+        if chosen.name == TREES[-1] and self._pairs > SMALL and not self.options.methods:
+            return False
+        whole = not self.run.whole or chosen.keeps_chunks(problem)
+        return whole and chosen.why_not(problem) is None
 
     def _try(self, name: str, *, parts: int = 1, seconds: float | None = None) -> None:
         """Let a method solve the problem cut into so many parts; keep what it adds."""
