@@ -18,18 +18,19 @@ const NEAREST = 14;
 /** What it costs to end a pixel beside the middle of the label: of lines that are as long, the one nearest to it. */
 const ASIDE = 0.03;
 
-/** Places along an outline, evenly. @param {[Point, Point][]} pieces of it @returns {Point[]} */
+/** Places along an outline, evenly; one that has no length, as of a canvas that is hidden, is one place. @param {[Point, Point][]} pieces of it @returns {Point[]} */
 export function startsAlong(pieces) {
   const length = ([p, q]) => Math.hypot(q.x - p.x, q.y - p.y);
   const step = Math.max(LEAST_STEP, pieces.reduce((sum, piece) => sum + length(piece), 0) / MOST_STARTS);
   let left = 0;
-  return pieces.flatMap(([p, q]) => {
+  const found = pieces.flatMap(([p, q]) => {
     const whole = length([p, q]);
     const places = [];
     for (; left < whole; left += step) places.push({ x: p.x + (left / whole) * (q.x - p.x), y: p.y + (left / whole) * (q.y - p.y) });
     left -= whole;
     return places;
   });
+  return found.length ? found : pieces.slice(0, 1).map(([p]) => p);
 }
 
 /** The shortest line to a label that crosses nothing, else the one that crosses least. @param {Rect} label @param {Point[]} starts @param {Rect[]} obstacles @returns {Leader} */

@@ -13,6 +13,14 @@ test("places along an outline are even and on it", () => {
   assert.ok(startsAlong([[{ x: 0, y: 0 }, { x: 7200, y: 0 }]]).length <= 72);
 });
 
+test("an outline without length, as on a canvas that is hidden, still has a place and a line", () => {
+  const point = { x: 0, y: 0 };
+  const only = startsAlong([[point, point], [point, point]]);
+  assert.deepEqual(only, [point]);
+  const { length, hits } = leaderTo({ x1: 10, x2: 20, y1: -5, y2: 5 }, only, []);
+  assert.deepEqual([length, hits], [10, 0]);
+});
+
 test("the line to a label begins on the outline and is the shortest", () => {
   const { from, to, length, hits } = leaderTo({ x1: 10, x2: 120, y1: -80, y2: -50 }, starts, []);
   assert.deepEqual([from.y, to.y, length, hits], [0, -50, 50, 0]);
