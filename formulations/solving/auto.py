@@ -15,8 +15,8 @@
    ring where the rest is far from the bound.
 6. Randomised link-chunk matching, for a few seconds.
 7. List scheduling once more where its share of the time was over before its passes.
-8. The linear program of amounts, constraint programming, the integer program on a grid of epochs
-   and its rounds, where they could find a better plan than the best so far.
+8. Where they could find a better plan, TACCL, the linear program of amounts, constraint
+   programming, the integer program on a grid of epochs and its rounds.
 
 Every better plan is reported as it comes. Who fixes the chunks (`Collective.whole`) gets plans
 that keep them whole, and bounds on such plans count as proofs. Else the question is the bytes: the
@@ -80,7 +80,7 @@ TREES = (
     "mirrored-dantzig-wolfe",
     "thesis-fluid",
 )
-"""What sends shards in parts along trees; the last only where it takes no time."""
+"""What sends shards in parts along trees."""
 
 PIECES = "pieces"
 """Of these, the best where sums are added up and spread, whose halves it lets overlap."""
@@ -97,8 +97,11 @@ SLIGHT = 0.002
 CHANCE, CHANCE_SECONDS = "tacos", 3.0
 """Seconds that a method of chance may take; the others come to their end by themselves."""
 
-EXACT = ("te-ccl-lp", "cp-sat", "te-ccl-milp", "te-ccl-astar")
+EXACT = ("taccl", "te-ccl-lp", "cp-sat", "te-ccl-milp", "te-ccl-astar")
 """What needs a solver."""
+
+FEW = ("thesis-fluid", "taccl")
+"""What is tried up to `SMALL` pairs, where it takes no time."""
 
 BEHIND = 1.2
 """How far above others list scheduling's plan of whole chunks is where chance is tried first, and
@@ -189,10 +192,8 @@ def run(run: Run, options: Options) -> Result:
         search.end()
     if run.best is None and search.failed and not run.expired:
         raise search.failed[0]
-    if run.enough:
-        return run.finish(run.reached)
-    if run.late:
-        return run.finish(Stop.TIME_LIMIT)
+    if run.enough or run.late:
+        return run.finish(run.reached if run.enough else Stop.TIME_LIMIT)
     # A method that was cut off or only built a plan says nothing of the others.
     partial = search.stop in (Stop.CONSTRUCTED, Stop.TIME_LIMIT)
     return run.finish(Stop.EFFORT if partial else search.stop)
@@ -442,10 +443,9 @@ class Search:
     def _takes(self, chosen: Formulation, problem: Problem) -> bool:
         if problem.windows and not chosen.windows:
             return False  # what it finds without them is there
-        if chosen.name == TREES[-1] and self._pairs > SMALL and not self.options.methods:
-            return False
+        many = chosen.name in FEW and self._pairs > SMALL and not self.options.methods
         whole = not self.run.whole or chosen.keeps_chunks(problem)
-        return whole and chosen.why_not(problem) is None
+        return whole and not many and chosen.why_not(problem) is None
 
     def _try(self, name: str, *, parts: int = 1, seconds: float | None = None) -> None:
         """Let a method solve the problem cut into so many parts; keep what it adds."""
