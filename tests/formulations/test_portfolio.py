@@ -104,6 +104,23 @@ def test_no_method_alone_is_better(spec, kind):
     assert best.formulation == "auto"
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("seed", "name"),
+    [
+        (600_023, "thesis-fluid"),
+        (600_045, "thesis-fluid"),
+        (600_064, "te-ccl-astar"),
+        (600_094, "taccl"),
+    ],
+)
+def test_no_method_that_seldom_wins_is_left_out(seed, name):
+    problem = random_problem(seed)
+    best, alone = solve(problem, time_limit=40), solve(problem, name, time_limit=10)
+
+    assert best.makespan <= alone.makespan * (1 + 1e-6)
+
+
 def test_a_chunk_for_one_rank_is_split_over_two_ways():
     """1 MB from g0 to g1 over 50 GB/s takes 20 µs; half of it over g2 saves almost half of that.
 
