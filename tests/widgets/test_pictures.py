@@ -28,12 +28,13 @@ from widgets.pages.writers import write
 from widgets.print.cutting import Region, outline
 from widgets.print.legend import Entry, rows
 from widgets.print.link_classes import link_classes
+from widgets.print.names import short_name
 from widgets.print.playback import Moment, Playback, place, tokens
 from widgets.print.routes import bend_around, curve_between
 from widgets.print.sheet import Box, Dot, Rect, Stroke, Words
 from widgets.print.stage import Stage
 from widgets.print.style import DARK, LIGHT, OKABE_ITO, PAPER
-from widgets.print.view import View, short_name
+from widgets.print.view import View
 from widgets.view_model.scene import scene
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -236,7 +237,7 @@ def test_pods_have_frames_and_names_as_on_the_canvas():
 
 
 def test_names_that_could_not_be_read_are_not_written():
-    """At 160 pixels, 60 of them border, 978 units of a row leave 1.9 for names of 18 units."""
+    """At 160 pixels, 60 of them border, 978 units of a row leave 2.7 for names of 26 units."""
     row = tuple(device("gpu", f"g{rank}") for rank in range(10))
     places = {each.name: (100.0 * rank, 0.0) for rank, each in enumerate(row)}
     content = document(Topology("row", row, ()), positions=places)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from widgets.print.buses import Ends
+from widgets.print.own_wires import OwnWire, own_wires
 from widgets.print.sheet import Area, Box, Point, Rect, Shape, Stroke, Words, around, width
 from widgets.print.stage import HOST_NAME, Line, Stage
 from widgets.print.style import Look
@@ -192,16 +193,32 @@ class Region:
         return not self.links.isdisjoint(line.carries)
 
     @cached_property
+    def wires(self) -> dict[Ends, OwnWire]:
+        """What its lines that run along buses have for themselves, from their ends inside it."""
+        parts = {each.key: [one.name for one in each.members] for each in self.stage.groups}
+
+        def share(end: str) -> float:
+            names = parts.get(end, [end])
+            return sum(each in self._inside for each in names) / len(names)
+
+        crossing = [each.ends for each in self.stage.lines if self.crosses(each)]
+        return own_wires(self.stage.lines, {(a, b): share(b) > share(a) for a, b in crossing})
+
+    @cached_property
+    def _inside(self) -> set[str]:
+        """Names of the side with fewer devices."""
+        names = set(self.cut["inside"])
+        others = {each.name for each in self.stage.topology.devices} - names
+        return others if 0 < len(others) < len(self.stage.topology.devices) / 2 else names
+
+    @cached_property
     def loops(self) -> tuple[Loop, ...]:
         """Outlines of the side with fewer devices: a cut is the same from both.
 
         A whole host counts as its frame with the name above it.
         """
-        stage, names = self.stage, set(self.cut["inside"])
-        devices = stage.topology.devices
-        others = {each.name for each in devices} - names
-        inside = others if 0 < len(others) < len(devices) - len(others) else names
-        split = {each.host for each in devices if each.name not in inside}
+        stage, inside = self.stage, self._inside
+        split = {each.host for each in stage.topology.devices if each.name not in inside}
         within, without = [], []
         for each in stage.devices:
             if each.name not in inside:

@@ -99,6 +99,16 @@ class Curve:
         return (a, out), (b, into)
 
     @property
+    def along_bus(self) -> bool:
+        """Whether it runs along the corners of a bus."""
+        return bool(self.legs) and not self.stubs
+
+    @property
+    def corners(self) -> tuple[Point, ...]:
+        """Of one that runs along a bus, its ends among them."""
+        return (self.a, *(end for _, end in self.legs))
+
+    @property
     def points(self) -> tuple[Point, ...]:
         """Of its stroke."""
         if self.legs:

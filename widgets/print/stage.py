@@ -240,6 +240,8 @@ class Line:
 
     Parameters
     ----------
+    ends
+        Name of the device, or key of the group, that a is, and b.
     curve
         From a to b.
     width
@@ -254,6 +256,7 @@ class Line:
         Where it joins other lines of a bus; each dot is with one of them.
     """
 
+    ends: Ends
     curve: Curve
     width: float
     carries: Mapping[Ends, bool]
@@ -382,6 +385,7 @@ def _lines(
     for (a, b), links in pairs.items():
         carries = {each.ends: home.get(each.src, each.src) == a for each in links}
         line = Line(
+            ends=(a, b),
             curve=curve_between(boxes[a], boxes[b], routes[a, b]),
             width=_width(links, carries) * (0.45 if len(pairs) > _MANY_LINKS else 1.0),
             carries=carries,
@@ -391,10 +395,7 @@ def _lines(
         lines.append(line)
     if len(pairs) + len(boxes) > _MOST_COVERED:
         return tuple(lines)
-    return tuple(
-        replace(line, covered=_covered(line, boxes, ends))
-        for line, ends in zip(lines, pairs, strict=True)
-    )
+    return tuple(replace(line, covered=_covered(line, boxes)) for line in lines)
 
 
 def _title(links: list[Link], carries: Mapping[Ends, bool]) -> str:
@@ -419,7 +420,7 @@ def _width(links: list[Link], carries: Mapping[Ends, bool]) -> float:
     return min(7.0, 1.3 + math.log2(1 + _strongest(links, carries) / 20))
 
 
-def _covered(line: Line, boxes: Mapping[str, Rect], ends: Ends) -> tuple[bool, ...]:
+def _covered(line: Line, boxes: Mapping[str, Rect]) -> tuple[bool, ...]:
     reach = around([Rect(x, y, x, y) for x, y in line.curve.points]).grown(1.0)
-    crossed = [box for name, box in boxes.items() if name not in ends and box.meets(reach)]
+    crossed = [box for name, box in boxes.items() if name not in line.ends and box.meets(reach)]
     return covered(line.curve, crossed) if crossed else ()

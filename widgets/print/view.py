@@ -17,6 +17,8 @@ from widgets.print.cutting import Region
 from widgets.print.legend import ROW, Entry
 from widgets.print.legend import drawn as legend_shapes
 from widgets.print.link_classes import link_classes
+from widgets.print.names import Names, short_name
+from widgets.print.own_wires import OwnWire, first_units
 from widgets.print.playback import Moment, Playback, cells, tokens
 from widgets.print.routes import Curve
 from widgets.print.sheet import (
@@ -128,10 +130,6 @@ _NARROW = 800.0
 """Pixels of a picture below which the cut's label is smaller."""
 _TALLEST_PAGE = 3.0
 """The same in print."""
-_FAR = (0.72, 0.5)
-"""Zooms below which names are written larger, so that they can be read from afar."""
-_LEAST = 4.5
-"""Pixels of letters that are worth writing."""
 _FINEST = 0.4
 """Pixels of a line at least."""
 _RADIUS = {"gpu": 9.0, "switch": 17.0, "memory": 9.0, "nic": 5.0}
@@ -139,7 +137,16 @@ _ENDING = (14.0, 4.0, 5.0, 4.0, 3.0, 9.0)
 """Dashes and gaps of a piece of a line that is cut short: it ends in dots."""
 _BOTH = 2
 """Links of a line that is no bundle."""
-_ROOM = {"gpu": 70.0, "switch": 108.0, "memory": 84.0, "nic": 64.0}
+_KINDS = 22.0
+"""Pixels of the row that says what the colours of links mean."""
+_SHORT, _STUB = 16.0, 8.0
+"""Pixels of a cut's own wire below which it is heavy, as no dash would be seen of it, and units of
+it that are drawn at least."""
+_HEAVIER = 2.0
+"""By how many pixels it is."""
+_JOINT = (3.4, 1.45)
+"""Radius in pixels of the dot that ends it, or over half its width."""
+_ROOM = {"gpu": 70.0, "switch": 116.0, "memory": 84.0, "nic": 64.0}
 """Width of a name at most."""
 
 
@@ -231,9 +238,10 @@ class View:
 
     @property
     def _seen(self) -> Rect:
-        """What is in view, without the lines above and below and a narrow border."""
+        """What is in view, without the lines above and below, the legend and a narrow border."""
         aside = _CLOSE / 2
-        top, bottom = (HEADING * 0.7, CAPTION * 0.7) if self.captioned else (aside, aside)
+        listed = _KINDS if self._class_colors else aside
+        top, bottom = (HEADING * 0.7, CAPTION * 0.7) if self.captioned else (aside, listed)
         bottom += self._listed
         frame, pixel = self.frame, 1 / self.zoom
         return Rect(
@@ -258,9 +266,13 @@ class View:
         return Rect(x - half, content.y1 - top, x + half, content.y2 + bottom)
 
     @cached_property
-    def far(self) -> int:
-        """How far away it is seen: 0 near, 2 farthest."""
-        return sum(self.zoom < each for each in _FAR)
+    def _names(self) -> Names:
+        return Names(self.stage, self.zoom, self.font)
+
+    @cached_property
+    def _wires(self) -> Mapping[tuple[str, str], OwnWire]:
+        """What lines of the cut that share wires have for themselves."""
+        return {} if self.region is None else self.region.wires
 
     def picture(self, moment: Moment | None = None) -> Picture:
         """Return the picture, of a plan at a moment if one is given."""
@@ -286,7 +298,9 @@ class View:
         yield from self._frames()
         crossing = []
         for line in self.stage.lines:
-            if self.region is not None and self.region.crosses(line):
+            if line.ends in self._wires:
+                yield from self._shared(line, self._wires[line.ends])
+            elif self.region is not None and self.region.crosses(line):
                 crossing.append(line)
             else:
                 yield from self._line(line)
@@ -296,6 +310,7 @@ class View:
             yield from self._group(group)
         for each in self.stage.devices:
             yield from self._device(each)
+        yield from self._own_wires()
         if self.region is not None:
             yield from self.region.border(self.look, zoom=self.zoom)
         if not self.captioned:
@@ -336,8 +351,8 @@ class View:
     def _pod(self, title: str, rect: Rect) -> Iterator[Shape]:
         """Draw a frame, with its name above it, or below it in the lower half."""
         yield self._framed(rect, title)
-        size = self._size((12.0, 15.0, 19.0))
-        if size * self.zoom < _LEAST:
+        size = self._names.pods
+        if not self._names.readable(size):
             return
         below = rect.y1 > around([each for _, each in self.stage.pods]).middle[1]
         at = (rect.x1 + 8, rect.y2 + size + 3 if below else rect.y1 - 7)
@@ -353,32 +368,24 @@ class View:
     def _host(self, host: str, rect: Rect) -> Iterator[Shape]:
         look = self.look
         yield self._framed(rect, host)
-        size = self._size((12.0, 15.0, 19.0))
-        if size * self.zoom < _LEAST:
+        size = self._names.hosts
+        if not self._names.readable(size):
             return
-        x, y = rect.middle[0], rect.y1 - 5 - size * 0.22
+        x, y = rect.middle[0], rect.y1 - 7
         text = shortened(host, size, max(rect.width, 60.0))
         yield Words((x, y), text, size, look.dim, bold=True)
-
-    def _size(self, sizes: tuple[float, float, float]) -> float:
-        """Size of a font in drawing units: as requested, else the larger the farther away."""
-        return sizes[self.far] if self.font is None else self.font / self.zoom
 
     def _fine(self, width: float) -> float:
         """Width of a line that can be seen however far away it is."""
         return max(width, _FINEST / self.zoom)
 
     def _line(self, line: Line, *, cut: bool = False) -> Iterator[Shape]:
-        look, faint = self.look, self.stage.faint
-        width = self._fine(line.width * (0.45 if look.paper else 1.0))
-        tint = self._class_colors.get(self._class_of(line) or "")
-        color = look.cut if cut else tint or look.link
-        opacity = 0.34 if faint else 0.46 if len(line.carries) > _BOTH else 0.62
-        opacity = 1.0 if cut or look.paper else 0.8 if tint else opacity
+        look, width = self.look, self._wide(line)
+        color, opacity = (look.cut, 1.0) if cut else self._ink(line)
         points, tip = line.curve.points, None
         if line.one_way:
             points, tip = _arrow(line.curve, 7.0 + width * 1.4)
-        dash = ((5.0, 3.0) if look.paper else (9.0, 5.0)) if cut else ()
+        dash = self._dash if cut else ()
         stubs = line.curve.stubs
         for each in stubs or (points,):
             yield Stroke(
@@ -392,9 +399,62 @@ class View:
                 title=line.title,
             )
         for dot in line.dots:
-            yield Dot(dot, max(4.2, width / 2 + 1.5), color)
+            yield Dot(dot, _dot(width), color)
         if tip is not None:
             yield Area((tip,), color, opacity)
+
+    def _wide(self, line: Line) -> float:
+        """Width of a line as it is drawn."""
+        return self._fine(line.width * (0.45 if self.look.paper else 1.0))
+
+    @property
+    def _dash(self) -> tuple[float, float]:
+        """Of the links of the cut."""
+        return (5.0, 3.0) if self.look.paper else (9.0, 5.0)
+
+    def _ink(self, line: Line) -> tuple[str, float]:
+        """Colour and opacity of a line that is not in the cut."""
+        tint = self._class_colors.get(self._class_of(line) or "")
+        opacity = 0.34 if self.stage.faint else 0.46 if len(line.carries) > _BOTH else 0.62
+        return tint or self.look.link, 1.0 if self.look.paper else 0.8 if tint else opacity
+
+    def _shared(self, line: Line, wire: OwnWire) -> Iterator[Shape]:
+        """Draw what a line of the cut shares with others: it looks like theirs."""
+        (color, opacity), width = self._ink(line), self._wide(line)
+        if wire.rest:
+            yield Stroke(wire.rest, color, width, opacity, title=line.title)
+        for dot in line.dots:
+            if not wire.has(dot):
+                yield Dot(dot, _dot(width), color)
+        if line.one_way:
+            own = not wire.rest or wire.corners[0] == line.curve.b
+            ink = (self.look.cut, 1.0) if own else (color, opacity)
+            yield Area((_arrow(line.curve, 7.0 + width * 1.4)[1],), *ink)
+
+    def _own_wires(self) -> Iterator[Shape]:
+        """Draw what lines of the cut have for themselves, above all, with the dots on it."""
+        wired = [each for each in self.stage.lines if each.ends in self._wires]
+        for line in wired:
+            yield from self._own_wire(line, self._wires[line.ends])
+        for line in wired:
+            for dot in line.dots:
+                if self._wires[line.ends].has(dot):
+                    yield Dot(dot, _dot(self._wide(line)), self.look.cut)
+
+    def _own_wire(self, line: Line, wire: OwnWire) -> Iterator[Shape]:
+        """Draw it dashed; where it is very short heavy, with a dot where others join."""
+        width, color = self._wide(line), self.look.cut
+        short = bool(wire.rest) and wire.own * self.zoom < _SHORT
+        if short:
+            width += (_HEAVIER / 2 if self.look.paper else _HEAVIER) / self.zoom
+        way = first_units(wire.corners, max(wire.drawn, _STUB if short else 0.0))
+        if not way:
+            return
+        dash = () if short else self._dash
+        yield Stroke(way, color, width, dash=dash, round=False, title=line.title)
+        if short:
+            pixels, wider = _JOINT
+            yield Dot(way[-1], max(pixels / self.zoom, wider * width / 2), color)
 
     def _group(self, group: Group) -> Iterator[Shape]:
         look, box = self.look, self.stage.boxes[group.key]
@@ -408,8 +468,8 @@ class View:
             line, width, dash = look.cut, self._fine(2.4), (7.0, 5.0)
         title = f"{group.title}, {group.counts}"
         yield Box(box, look.surface, 13.0, line, width, dash=dash, title=title)
-        size = self._size((12.5, 15.0, 16.5))
-        if size * self.zoom < _LEAST:
+        size = self._names.group(group)
+        if not self._names.readable(size):
             return
         x, y = box.middle
         for row, line in enumerate((group.title, group.counts)):
@@ -427,15 +487,15 @@ class View:
         # One that is less than a pixel is a speck.
         seen = box.grown(max(0.0, 0.5 / self.zoom - box.height / 2))
         yield Box(seen, fill, radius, look.device(kind), width, title=title)
-        small = kind == "nic" or (kind == "memory" and self._holds(device))
-        size = self._size((10.0 if small else 11.0, 14.0, 18.0))
-        if size * self.zoom < _LEAST:
+        names, holds = self._names, self._holds(device)
+        size = names.device(device, filled=holds)
+        if not names.readable(size):
             return
         text, fits = fitted(short_name(device), size, _ROOM[kind])
         middle = box.middle[1]
-        if self._holds(device):
+        if holds:
             # The lower part of the box is for what it holds.
-            middle = box.y1 + (15.0 if small else (17.0, 19.0, 23.0)[self.far]) - 0.6 * size
+            middle = box.y1 + names.base(device) - 0.6 * size
         at = (box.middle[0], middle + fits * 0.36)
         yield Words(at, text, fits, look.text, bold=not look.paper)
 
@@ -443,12 +503,9 @@ class View:
         return self.filled and device.stores
 
 
-def short_name(device: Device) -> str:
-    """Return the name without the host's, which stands above the frame."""
-    host = device.host
-    if not host or not device.name.startswith(host):
-        return device.name
-    return device.name[len(host) :].lstrip(" \t/.:_-") or device.name
+def _dot(width: float) -> float:
+    """Return the radius of the dot where wires of a width join."""
+    return max(4.2, width / 2 + 1.5)
 
 
 def _arrow(curve: Curve, size: float) -> tuple[tuple[Point, ...], tuple[Point, ...]]:
@@ -462,6 +519,8 @@ def _arrow(curve: Curve, size: float) -> tuple[tuple[Point, ...], tuple[Point, .
         (tip[0] - back * cos - side * sin, tip[1] - back * sin + side * cos)
         for side in (half, -half)
     )
+    if curve.along_bus:
+        return first_units(curve.corners, share * curve.length), (tip, *wings)
     (ax, ay), c = curve.a, curve.c
     middle = () if c is None else ((ax + (c[0] - ax) * share, ay + (c[1] - ay) * share),)
     return (curve.a, *middle, start), (tip, *wings)
