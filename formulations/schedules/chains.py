@@ -402,7 +402,8 @@ class Search:
             return inf
         run.report(f"{each.word} with {text.count(pieces, 'path')} for each sum")
         chunks = run.problem.cut_into(pieces).collective.chunks
-        stages = Stages(self._network, each.chains, np.array([chunk.size for chunk in chunks]))
+        sizes = np.array([chunk.size for chunk in chunks], dtype=float)
+        stages = Stages(self._network, each.chains, sizes)
         copies = 1 if self._fixed else max(1, sends // len(stages))
         found = stages.ordered(copies=copies, goal=run.proof.makespan)
         self._last = clock() - begin, messages

@@ -2,6 +2,16 @@
 
 import subprocess
 import sys
+from dataclasses import replace
+
+import pytest
+
+from ccl.collective import make_collective
+from ccl.problem import Problem
+from formulations import solve
+from formulations.core.preparing import wait
+from formulations.engines.kernels import placing, precedence
+from gallery import open_cluster
 
 PROGRAM = """
 import pkgutil
@@ -32,3 +42,17 @@ def test_set_up_calls_every_function_that_is_kept():
     )
 
     assert done.stdout.split() == []
+
+
+@pytest.mark.parametrize("name", ["list", "chains"])
+def test_sizes_in_whole_bytes_need_no_compilation_of_their_own(name):
+    """Who writes 1000000 in a file does not wait ten seconds for what 1e6 has at once."""
+    wait()
+    kernels = [each.__dict__["compiled"] for each in (placing.place, precedence.ordered)]
+    problem = Problem(open_cluster("hypercube"), make_collective("all-reduce", 8, 8e6, chunks=2))
+    chunks = tuple(replace(each, size=int(each.size)) for each in problem.collective.chunks)
+    solve(problem, name, time_limit=5)
+    known = [len(each.signatures) for each in kernels]
+    solve(replace(problem, collective=replace(problem.collective, chunks=chunks)), name)
+
+    assert [len(each.signatures) for each in kernels] == known

@@ -214,7 +214,7 @@ class Offers:
         """Offer a plan, in a better order if that is wanted."""
         run, problem = self.run, self.run.problem
         if self.improves:
-            sizes = np.array([chunk.size for chunk in problem.collective.chunks])
+            sizes = np.array([chunk.size for chunk in problem.collective.chunks], dtype=float)
             after = VERIFYING * len(plan)
             plan = reordered(
                 self.transfers,
@@ -392,7 +392,7 @@ def _spread(
 
     after = None
     if added is not None:
-        sizes = np.array([chunk.size for chunk in run.problem.collective.chunks])
+        sizes = np.array([chunk.size for chunk in run.problem.collective.chunks], dtype=float)
         stop = float(ends(transfers, added, sizes).max())
         finder.plans(side, goal=_least(transfers, tail.collective), found=keep, final=False)
         if best is not None and offers.take(

@@ -356,7 +356,7 @@ def in_epochs(
     the second waits for the first; by default each waits for all of its chunk that came before.
     `terms` are the ranks whose contributions each carries, where they are named.
     """
-    sizes = np.array([chunk.size for chunk in problem.collective.chunks])
+    sizes = np.array([chunk.size for chunk in problem.collective.chunks], dtype=float)
     tau = epoch_duration or quickest_hop(problem, transfers, timed, sizes)
     timed = _parted(problem, transfers, timed)
     order = _ordered(transfers, timed, sizes, waits)
