@@ -110,7 +110,7 @@ class Routes:
     def __init__(self, problem: Problem, caps: Mapping[tuple[str, str], float]) -> None:
         self._topology = problem.topology
         self._caps = caps
-        self._known: dict[tuple[object, ...], LaidRoute] = {}
+        self._known: dict[tuple[float, tuple[object, ...]], LaidRoute] = {}
 
     def lay_alone(self, route: Route, nbytes: float) -> LaidRoute:
         """Return the route of a send that crosses its links by itself.
@@ -118,10 +118,14 @@ class Routes:
         Of a hundred thousand routes few differ in more than the names of their links.
         """
         topology, every = self._topology, list(pairwise(route))
+        if len(set(every)) < len(every):
+            return self.lay((route,), nbytes)
         links = [topology.link(*ends) for ends in every]
-        alike = tuple([(each.alpha, each.bandwidth, self._caps.get(each.ends)) for each in links])
-        if len(set(route)) < len(route) or (known := self._known.get((nbytes, *alike))) is None:
-            return self._known.setdefault((nbytes, *alike), self.lay((route,), nbytes))
+        rates = [(each.alpha, each.bandwidth, self._caps.get(each.ends)) for each in links]
+        alike = nbytes, tuple(rates)
+        known = self._known.get(alike)
+        if known is None:
+            known = self._known[alike] = self.lay((route,), nbytes)
         hops = [
             Hop(
                 *(topology.link_index[ends], ends, hop.alpha, hop.lead, hop.offset),

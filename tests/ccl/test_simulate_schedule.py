@@ -11,6 +11,7 @@ from ccl.plans import Schedule, Send
 from ccl.problem import Problem
 from ccl.simulate import simulate
 from ccl.topology import Link, Topology, device
+from ccl.verify import verify
 from tests.ccl.clusters import (
     MB,
     gpus,
@@ -358,3 +359,20 @@ class TestWaiting:
         sends = Send(0, 0, "g1", "g2"), Send(0, 0, "g2", "g1")
 
         assert simulate(problem, Schedule(sends, 20, 1)).makespan == pytest.approx(20)
+
+
+def test_alike_paths_hold_their_own_links_though_each_meets_a_switch_twice():
+    """Both go in, to the other switch, back and out; only the names of their links differ."""
+    gpus = tuple(device("gpu", name) for name in ("a", "b", "c", "d"))
+    switches = tuple(device("switch", name) for name in ("s", "t", "u"))
+    ways = [("a", "s"), ("s", "t"), ("t", "s"), ("s", "b")]
+    ways += [("c", "t"), ("t", "u"), ("u", "t"), ("t", "d")]
+    topology = Topology("twice", (*gpus, *switches), [Link(*way, 10.0, 1.0) for way in ways])
+    chunks = [Chunk(1e4, (0,), (1,)), Chunk(1e4, (2,), (3,))]
+    problem = Problem(topology, custom(4, chunks))
+    sends = (Send(0, 0, "a", "b", ("s", "t", "s")), Send(0, 1, "c", "d", ("t", "u", "t")))
+    plan = Schedule(sends, 5.0, 1)
+    verify(problem, plan)
+    timeline = simulate(problem, plan)
+    assert timeline.makespan == pytest.approx(5.0)
+    assert {(each.src, each.dst) for each in timeline.transfers} == set(ways)
