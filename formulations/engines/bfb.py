@@ -40,7 +40,7 @@ from ccl.plans import Tree
 from ccl.result import ModelSize
 from ccl.topology import binding_limits
 from formulations.core.refusals import numbers
-from formulations.engines.epoch_grid.arcs import no_path
+from formulations.engines.epoch_grid.relay_paths import no_path
 from formulations.engines.interval_overlay import CLOSE, exact_parts, refined
 from formulations.engines.list_scheduling.timed import Transfers
 from formulations.solvers import cp

@@ -15,14 +15,17 @@ and a GPU along the path that has it already sends it on. Reductions are the tim
 contribution goes straight to where it is added.
 
 Decision: paths over other GPUs that are quicker than those over switches alone are tried besides,
-on a grid of epochs, and the better plan counts, unless there are very many sends. So are custom
-demands, whose chunks may have several holders, of which the nearest sends; they have no formula.
+on a grid of epochs, and the better plan counts. Where there are many sends that is left out unless
+there is such a path, and always where there are very many. So are custom demands, whose chunks may
+have several holders, of which the nearest sends; they have no formula.
 """
 
 from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
+from scipy import sparse
+from scipy.sparse import csgraph
 
 from ccl.collective import COLLECTIVES
 from ccl.errors import LimitReached, SolveError
@@ -35,7 +38,7 @@ from formulations.core.run import Run
 from formulations.engines.closed_forms.hosts import by_rank
 from formulations.engines.closed_forms.routing import Formula, Pattern
 from formulations.engines.closed_forms.steps import answer
-from formulations.engines.closed_forms.steps import refuses as too_many
+from formulations.engines.closed_forms.steps import refuses as refused
 from formulations.engines.closed_forms.trees import EVERYONE, Messages, Task
 from formulations.engines.epoch_grid.arcs import link_arcs
 from formulations.engines.epoch_grid.epochs import EpochGrid, longest_hop
@@ -48,6 +51,9 @@ MOST_SENDS = 300_000
 SOON = 20_000
 """Sends that are placed whatever the limit: there is a plan in a few seconds then."""
 
+SAME = 1e-9
+"""Paths within this share of one another take the same time."""
+
 _Transfer = tuple[int, int, tuple[str, ...]]
 """Its turn, the chunk and the path."""
 
@@ -57,13 +63,17 @@ def refuses(problem: Problem) -> str | None:
     if (reason := no_stores(problem)) is not None:
         return reason
     collective = problem.collective
-    if too_many(problem) is not None and (sends := _sends(problem)) > MOST_SENDS:
+    if _too_many(problem) is not None and (sends := _sends(problem)) > MOST_SENDS:
         return (
             f"it would place {sends:,} sends one by one, and {MOST_SENDS:,} are the most; use list"
         )
     if collective.reduces and len({chunk.size for chunk in collective.chunks}) > 1:
         return "its chunks differ in size, and here the halves of a reduction share one epoch"
     return irreversible(problem)
+
+
+def _too_many(problem: Problem) -> str | None:
+    return refused(problem, straight=True)
 
 
 def _sends(problem: Problem) -> int:
@@ -73,7 +83,7 @@ def _sends(problem: Problem) -> int:
 def run(run: Run, options: NoOptions) -> Result:
     """Send every chunk on its quickest path."""
     problem = run.problem
-    if problem.collective.kind != "custom" and too_many(problem) is None:
+    if problem.collective.kind != "custom" and _too_many(problem) is None:
         pattern = Pattern(by_rank(problem.topology), _sent, _formula(problem), one_port=True)
         try:
             answer(run, pattern)
@@ -81,7 +91,8 @@ def run(run: Run, options: NoOptions) -> Result:
             run.note(f"without a formula: {error}")
     if run.enough or (run.expired and run.best is not None):
         return run.end(Stop.TIME_LIMIT)
-    if run.best is not None and _sends(problem) > MOST_SENDS:
+    sends = _sends(problem)
+    if run.best is not None and sends > SOON and (sends > MOST_SENDS or not _detours(problem)):
         return run.end(Stop.CONSTRUCTED)
     if run.closed_form is not None:
         run.closed_form = replace(run.closed_form, elsewhere=True)
@@ -91,6 +102,23 @@ def run(run: Run, options: NoOptions) -> Result:
         if run.best is None:
             raise
         return run.end(Stop.TIME_LIMIT)
+
+
+def _detours(problem: Problem) -> bool:
+    """Return whether paths over other GPUs or memories are quicker than over switches alone."""
+    topology, size = problem.topology, problem.collective.chunk_size
+    many, (src, dst) = len(topology.devices), topology.ends
+    stores = np.array([each.stores for each in topology.devices])
+    took = np.array([link.transfer_time(size) for link in topology.links])
+    took = np.maximum(took, np.finfo(float).tiny)
+    ranks = np.array([topology.index[name] for name in topology.ranks])
+    # What stores ends a path: whoever is reached is another than the one who can be left.
+    ended = np.where(stores[dst], dst + many, dst)
+    every = sparse.csr_array((took, (src, dst)), shape=(many, many))
+    over_switches = sparse.csr_array((took, (src, ended)), shape=(2 * many, 2 * many))
+    least = csgraph.dijkstra(every, indices=ranks)[:, ranks]
+    straight = csgraph.dijkstra(over_switches, indices=ranks)[:, ranks + many]
+    return bool((least < straight * (1 - SAME))[~np.eye(len(ranks), dtype=bool)].any())
 
 
 def _sent(task: Task) -> Messages:

@@ -15,13 +15,20 @@ between them, which keep a copy or add it to their own.
 
 import numpy as np
 
+from ccl.problem import Problem
 from ccl.result import Result
 from formulations.core.registry import Formulation, NoOptions
 from formulations.core.run import Run
 from formulations.engines.closed_forms.hosts import by_rank
 from formulations.engines.closed_forms.routing import Formula, Pattern
-from formulations.engines.closed_forms.steps import answer, refuses
+from formulations.engines.closed_forms.steps import answer
+from formulations.engines.closed_forms.steps import refuses as refused
 from formulations.engines.closed_forms.trees import Messages, Task, is_power_of_two
+
+
+def refuses(problem: Problem) -> str | None:
+    """Refuse what no form takes whose chunks go straight to where they are wanted."""
+    return refused(problem, straight=True)
 
 
 def run(run: Run, options: NoOptions) -> Result:

@@ -11,8 +11,8 @@
    within 0.3 % of the bound (`WORTH`) ends the search there.
 4. List scheduling again with shards cut into 2, 4, 8, ... chunks, as long as that gains.
 5. The constructions that fit: direct sends, rings, trees, doubling and the like; before 3 where
-   latency counts. On the largest problems only `chains`, of an all-reduce there, before 2, and a
-   ring where the rest is far from the bound.
+   latency counts. On the largest problems only `chains`, of an all-reduce there, before 2, and
+   direct sends and a ring where the rest is far from the bound.
 6. Randomised link-chunk matching, for a few seconds.
 7. List scheduling once more where its share of the time was over before its passes.
 8. Where they could find a better plan, TACCL, the linear program of amounts, constraint
@@ -91,8 +91,8 @@ SUMS = {TREES[0]: 6.0, PIECES: 1.6}
 LONGEST = {PIECES: (8.0, 0.45), "one-shot": (2.0, 0.1), "chains": (4.0, 0.1)}
 """Seconds for what would go on for long with ever less gain, or a share of the limit if longer."""
 
-SLIGHT = 0.002
-"""Share of the bound above it from which on more pieces are not worth their time."""
+SLIGHT = 1.002
+"""Times the bound up to which more pieces are not worth their time."""
 
 CHANCE, CHANCE_SECONDS = "tacos", 3.0
 """Seconds that a method of chance may take; the others come to their end by themselves."""
@@ -105,7 +105,7 @@ FEW = ("thesis-fluid", "taccl")
 
 BEHIND = 1.2
 """How far above others list scheduling's plan of whole chunks is where chance is tried first, and
-above the bound what is found of the largest problems is where a ring is tried."""
+above the bound what is found of the largest problems is where others are tried."""
 
 CUTS = (2, 4, 8, 16, 32, 64)
 """Chunks per shard that list scheduling tries, as long as each gains `WORTH`."""
@@ -122,20 +122,18 @@ LATENT = 0.3
 CHAINS = "chains"
 """What is tried only there: elsewhere others have the best rate, and it would take their time."""
 
-RING, LONG, TREE = "ring", 3.0, "double-binary-tree"
-"""Tried on the largest, if latencies all around are less than so many bounds; for want of sums."""
+DIRECT, RING, LONG, TREE = "direct", "ring", 3.0, "double-binary-tree"
+"""Tried on the largest; if latencies all around are less than so many bounds; for want of sums."""
 
 SENDS = 60_000
 """Pairs of a chunk and a rank up to which shards are cut further."""
 
-SMALL, MODEST = 200, 500
-"""Pairs up to which trees take less time than another process takes to begin: all, or the first."""
+SMALL, MODEST, MANY = 200, 500, 20_000
+"""Pairs up to which trees take less time than another process takes to begin, all or the first;
+above the last only list scheduling and trees are tried."""
 
 ENDED = (Stop.CONSTRUCTED, Stop.RATE, Stop.PASSES, Stop.PROVED, Stop.SEARCHED, Stop.MODEL_OPTIMAL)
 """Why methods stop that came to their own end."""
-
-MANY = 20_000
-"""Pairs above which only list scheduling and trees are tried."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -247,14 +245,15 @@ class Search:
         self._wait()
 
     def _largest(self) -> None:
-        """Try stages where latency counts, list scheduling, a ring if far off, beside trees."""
+        """Try stages where latency counts, list scheduling, beside trees; others if far off."""
         if self._sums and self._latent:
             self._try(CHAINS, seconds=self._share(2))
         self._try(LISTS)
-        best, least, topology = self.run.best, self.run.proof.makespan, self.run.problem.topology
+        topology = self.run.problem.topology
         around = len(topology.ranks) * min(each.alpha for each in topology.links)
-        if around < LONG * least and (best is None or best.makespan > BEHIND * least):
-            self._try(RING)
+        for name in (DIRECT, RING) if around < LONG * self.run.proof.makespan else (DIRECT,):
+            if not self._within(BEHIND):
+                self._try(name)
         if self._sums and self.run.best is None:
             self._try(TREE)
         self._wait()
@@ -265,8 +264,7 @@ class Search:
         """Stop what still goes on elsewhere, and keep the notes on the best."""
         if self._aside is not None:
             self._aside.close()
-        plan, told = self._told
-        best = self.run.best
+        (plan, told), best = self._told, self.run.best
         told = told if best is None or best.plan is plan else best.log
         self.run.log[:] = [*self._remarks, *told]
 
@@ -290,9 +288,7 @@ class Search:
         best = self.run.best
         if self._pairs <= SMALL or self.options.methods or best is None:
             return False
-        if best.status is not Status.THROUGHPUT:
-            return False
-        return best.makespan <= self.run.proof.makespan * (1 + WORTH)
+        return best.status is Status.THROUGHPUT and self._within(1 + WORTH)
 
     def _share(self, many: float) -> float | None:
         """Return the seconds of the next of so many methods, None where there is no limit."""
@@ -310,11 +306,15 @@ class Search:
         own, best = self._plans.get(1), self.run.best
         return own is not None and best is not None and own.makespan > BEHIND * best.makespan
 
+    def _within(self, many: float) -> bool:
+        """Return whether the best takes at most so many times what is proved."""
+        best = self.run.best
+        return best is not None and best.makespan <= many * self.run.proof.makespan
+
     @property
     def _close(self) -> bool:
         """Whether the best is so near to the bound that others cannot gain much."""
-        best = self.run.best
-        return best is not None and best.makespan <= self.run.proof.makespan * (1 + SLIGHT)
+        return self._within(SLIGHT)
 
     def _matched(self) -> None:
         """Match links with chunks by chance."""
@@ -322,7 +322,7 @@ class Search:
 
     def _begin(self) -> None:
         """Build a plan, so that there is one at once."""
-        for name in ("recursive-doubling" if self._latent else "ring", "direct"):
+        for name in ("recursive-doubling" if self._latent else RING, DIRECT):
             if self.run.best is None:
                 self._try(name)
 

@@ -13,7 +13,7 @@ from ccl.simulate import simulate
 from ccl.topology import Device, Link, SharedLimit, Topology, device, duplex
 from ccl.verify import verify
 from formulations.core.refusals import betas
-from formulations.engines.list_scheduling import timed as transfers_module
+from formulations.engines.epoch_grid import relay_paths
 from formulations.engines.list_scheduling.multistart import passes
 from formulations.engines.list_scheduling.search import Side
 from formulations.engines.list_scheduling.timed import (
@@ -182,7 +182,7 @@ def test_a_way_that_one_chunk_alone_overloads_is_no_move():
 
 
 def test_too_many_ways_are_refused_in_words(monkeypatch):
-    monkeypatch.setattr(transfers_module, "MOST_TRANSFERS", 11)
+    monkeypatch.setattr(relay_paths, "MOST", 11)
 
     with pytest.raises(SolveError, match=r"more than 11 paths .* fewer levels of switches"):
         transfers_of(open_cluster("star:gpus=4"))

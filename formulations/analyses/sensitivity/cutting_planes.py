@@ -123,7 +123,7 @@ class Classes:
         plain = [self._plain(each) for each in range(self.many)]
         often = Counter(plain)
         return tuple(
-            words if often[words] == 1 else f"{words} ({'->'.join(self.ends(number)[0])})"
+            words if often[words] == 1 else f"{words} ({' → '.join(self.ends(number)[0])})"
             for number, words in enumerate(plain)
         )
 

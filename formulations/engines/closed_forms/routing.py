@@ -28,8 +28,7 @@ from scipy import sparse
 
 from ccl.topology import Topology
 from formulations.engines.closed_forms.trees import Algorithm, Messages, Task
-from formulations.engines.epoch_grid.arcs import LONGEST_PATH, relay_paths
-from formulations.engines.list_scheduling.timed import passable
+from formulations.engines.epoch_grid.relay_paths import LONGEST_PATH, passable, relay_paths
 
 ROWS = 256
 """Ranks whose neighbours are found at once."""
@@ -75,6 +74,12 @@ class Reachability:
         """Whether everyone reaches everyone, in any number of turns."""
         others = (1 << self.count) - 2
         return all(reached(rows, 0, others) == others for rows in (self.out, self.into))
+
+    @property
+    def complete(self) -> bool:
+        """Whether everyone reaches everyone else at once."""
+        every = (1 << self.count) - 1
+        return all(row | 1 << place == every for place, row in enumerate(self.out))
 
     @property
     def mutual(self) -> Reachability:

@@ -38,9 +38,10 @@ from ccl.result import ClosedForm, Result, Stop
 from ccl.topology import Topology
 from formulations.core.refusals import no_stores
 from formulations.core.run import Run
-from formulations.engines.closed_forms.routing import Pattern
+from formulations.engines.closed_forms.routing import Pattern, reachability
 from formulations.engines.closed_forms.trees import EVERYONE, Messages, Task
-from formulations.engines.epoch_grid.arcs import flattened, no_path
+from formulations.engines.epoch_grid.arcs import flattened
+from formulations.engines.epoch_grid.relay_paths import no_path
 from formulations.engines.list_scheduling.timed import (
     TimedTransfers,
     Transfers,
@@ -314,10 +315,15 @@ PERSONAL = frozenset({"gather", "scatter", "all-to-all"})
 """Kinds whose chunks have one destination each."""
 
 
-def refuses(problem: Problem) -> str | None:
-    """Describe what no closed form takes, or None."""
-    chunks, devices = len(problem.collective.chunks), len(problem.topology.devices)
-    if chunks * devices > MOST_PLACES:
+def refuses(problem: Problem, *, straight: bool = False) -> str | None:
+    """Describe what no closed form takes, or None.
+
+    A form is `straight` if it sends each chunk with one destination there in one message.
+    """
+    topology = problem.topology
+    chunks, devices = len(problem.collective.chunks), len(topology.devices)
+    once = straight and problem.collective.kind in PERSONAL
+    if chunks * devices > MOST_PLACES and not (once and reachability(topology).complete):
         return f"{chunks:,} chunks on {devices:,} devices are too many to be followed one by one"
     if len(problem.topology.ranks) < 2:
         return "it has fewer than 2 GPUs"
@@ -397,7 +403,8 @@ class Form:
         topology: Topology = transfers.topology
         place = np.array([topology.index[topology.ranks[rank]] for rank in order.tolist()])
         there = np.empty((0, 0))
-        if task is not None:
+        # What is sent once is not looked for anywhere.
+        if task is not None and len(np.unique(messages.chunk)) < len(messages.chunk):
             there = np.full((len(self.nbytes), len(topology.devices)), np.inf)
             there[task.chunk, place[task.root]] = 0.0
         by_pair = TransfersByPair(transfers, float(self.nbytes.max()))

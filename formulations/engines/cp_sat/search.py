@@ -31,7 +31,7 @@ from ccl.topology import Topology, binding_limits
 from formulations.core.registry import formulation
 from formulations.core.run import Run
 from formulations.engines.cp_sat.instance import Instance, make_instance
-from formulations.engines.epoch_grid.arcs import LONGEST_PATH
+from formulations.engines.epoch_grid.relay_paths import LONGEST_PATH
 from formulations.engines.list_scheduling.multistart import Quotient, Task, passes
 from formulations.engines.list_scheduling.search import After, Finder, Side
 from formulations.engines.list_scheduling.timed import TimedTransfers, Transfers

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -40,9 +40,7 @@ from scipy.sparse import csgraph
 
 from ccl.topology import Topology
 from formulations.engines.epoch_grid.epochs import ROUNDING, EpochGrid
-
-LONGEST_PATH = 6
-"""Most links of one path through devices that cannot store: up and down a three-level tree."""
+from formulations.engines.epoch_grid.relay_paths import relay_paths
 
 
 @dataclass(frozen=True)
@@ -269,87 +267,6 @@ def _let_through(hops: Arcs) -> Arcs:
         if all(load <= most[number] for (number, _), load in loads.items()):
             kept.append(hop)
     return hops.chosen(kept)
-
-
-def no_path(name: str) -> str:
-    """Return the message that no path leads to the device called `name`."""
-    return (
-        f"no path of at most {LONGEST_PATH} links from one device that stores to the next leads "
-        f"to {name} under the shared limits; link it to others more directly"
-    )
-
-
-def relay_paths(topology: Topology) -> Iterator[tuple[str, ...]]:
-    """Yield every path from one storing device to another over devices that cannot store."""
-    stores = {each.name: each.stores for each in topology.devices}
-
-    def onwards(route: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-        for link in topology.links_out[route[-1]]:
-            if link.dst in route:
-                continue
-            longer = (*route, link.dst)
-            if stores[link.dst]:
-                yield longer
-            elif len(longer) <= LONGEST_PATH:
-                yield from onwards(longer)
-
-    for each in topology.devices:
-        if each.stores:
-            yield from onwards((each.name,))
-
-
-def shortest_relay_paths(topology: Topology, most: int) -> Iterator[tuple[str, ...]]:
-    """Yield the shortest of them, at most so many from one device to another.
-
-    Of parallel ones each pair takes others, so that links share what is sent. On reversed links
-    they are the same, reversed.
-    """
-    index = topology.index
-    out = {name: [each.dst for each in topology.links_out[name]] for name in index}
-    into = {name: [each.src for each in topology.links_in[name]] for name in index}
-    stores = {each.name for each in topology.devices if each.stores}
-    for root in sorted(stores, key=index.__getitem__):
-        for onwards in (out, into):
-            before, many = _shortest(onwards, root, stores)
-            for end in stores & before.keys():
-                if index[root] < index[end]:
-                    first, taken = index[root] + index[end], min(most, many[end])
-                    for turn in range(taken):
-                        number = (first + turn * (many[end] // taken)) % many[end]
-                        route = _walked(before, many, end, number)
-                        yield route if onwards is into else route[::-1]
-
-
-def _shortest(
-    onwards: dict[str, list[str]], root: str, stores: set[str]
-) -> tuple[dict[str, list[str]], dict[str, int]]:
-    """Return what is before each device on shortest paths, and how many lead to it."""
-    before: dict[str, list[str]] = {}
-    many, last = {root: 1}, [root]
-    for _ in range(LONGEST_PATH):
-        found: dict[str, list[str]] = {}
-        for name in last:
-            for other in onwards[name]:
-                if other not in many:
-                    found.setdefault(other, []).append(name)
-        before |= found
-        many |= {name: sum(many[each] for each in found[name]) for name in found}
-        last = sorted(found.keys() - stores)
-    return before, many
-
-
-def _walked(
-    before: dict[str, list[str]], many: dict[str, int], end: str, number: int
-) -> tuple[str, ...]:
-    """Return the shortest path of a number, from its end to the root."""
-    route = [end]
-    while route[-1] in before:
-        for name in before[route[-1]]:
-            if number < many[name]:
-                break
-            number -= many[name]
-        route.append(name)
-    return tuple(route)
 
 
 LONGEST = 20_000

@@ -38,9 +38,10 @@ from ccl.result import ModelSize
 from ccl.text import listing
 from ccl.topology import Topology
 from formulations.core.registry import ModelEstimate
-from formulations.engines.epoch_grid.arcs import Arcs, no_path, rows
+from formulations.engines.epoch_grid.arcs import Arcs, rows
 from formulations.engines.epoch_grid.epochs import ROUNDING
 from formulations.engines.epoch_grid.plans import Demand
+from formulations.engines.epoch_grid.relay_paths import no_path
 from formulations.solvers import cp
 
 

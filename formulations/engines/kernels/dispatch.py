@@ -470,6 +470,8 @@ class Rules(NamedTuple):
         µs after which the trial is given up.
     scale
         µs of a long hop, by which times are measured.
+    steps
+        Transfers and chunks that may be looked at until the trial is given up.
     """
 
     seed: int
@@ -479,6 +481,7 @@ class Rules(NamedTuple):
     step: float
     limit: float
     scale: float
+    steps: float
 
 
 @kernel
@@ -498,7 +501,7 @@ def match(net: Net, work: Work, rules: Rules, state: State) -> float:
     while state.tally[1] > 0 and len(events):
         # A link may be free for a later start than another was noted for.
         now = max(now, events[0][0])
-        if now >= rules.limit:
+        if now >= rules.limit or state.tally[4] > rules.steps:
             return NEVER
         many = happened(net, work, state, events, looked, now + moment)
         keys = rules.pace[looked[:many]] + np.random.random(many)  # noqa: NPY002
@@ -523,7 +526,6 @@ def _drawn(net, work, state, transfer, rarest, now, moment):
     """Return a chunk that the transfer can take, -1 if there is none."""
     src, dst = net.src[transfer], net.dst[transfer]
     chunk, equal, known, free = -1, 0, -1, False
-    state.tally[4] += state.holds[src]
     place = 0
     while place < state.holds[src]:
         each = state.held[src, place]
@@ -538,6 +540,8 @@ def _drawn(net, work, state, transfer, rarest, now, moment):
         if work.kind[each] != known:
             known = work.kind[each]
             free = idle(net, work, state, transfer, each, now, moment)
+            if not free and len(net.far) == 1:
+                break  # nor is it for any other chunk of the size
         if not free:
             continue
         if chunk >= 0 and rarest and state.spread[each] != state.spread[chunk]:
@@ -547,4 +551,5 @@ def _drawn(net, work, state, transfer, rarest, now, moment):
         equal += 1
         if np.random.random() * equal < 1:  # noqa: NPY002
             chunk = each
+    state.tally[4] += place
     return chunk

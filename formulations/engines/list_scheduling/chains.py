@@ -29,7 +29,7 @@ from ccl.errors import Infeasible
 from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.topology import Topology
-from formulations.engines.epoch_grid.arcs import no_path
+from formulations.engines.epoch_grid.relay_paths import no_path
 from formulations.engines.list_scheduling.multistart import Task, passes
 from formulations.engines.list_scheduling.reordering import Passes
 from formulations.engines.list_scheduling.timed import (

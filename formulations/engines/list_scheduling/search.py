@@ -30,7 +30,7 @@ from ccl.symmetry import Symmetry, symmetry_of
 from ccl.topology import binding_limits
 from formulations.bounds import initial_bounds
 from formulations.core.run import Run
-from formulations.engines.epoch_grid.arcs import no_path
+from formulations.engines.epoch_grid.relay_paths import no_path
 from formulations.engines.kernels.arrays import State, Work, begin
 from formulations.engines.kernels.dispatch import Rules, match
 from formulations.engines.list_scheduling.multistart import Quotient, Task, net_of, passes, quotient
@@ -510,6 +510,7 @@ class Matcher(Finder):
                 step=float(delay.min()),
                 limit=limit,
                 scale=scale,
+                steps=self._steps(limit),
             )
             state = begin(net, work)
             makespan = match(net, work, rules, state)
@@ -521,6 +522,11 @@ class Matcher(Finder):
             if makespan < limit * (1 - SAME):
                 limit = makespan
                 yield _sent(state), makespan
+
+    def _steps(self, limit: float) -> float:
+        """Return how much a trial may look at; where no plan is known it comes to its end."""
+        left = self.run.left
+        return np.inf if left is None or limit == np.inf else left * PACE
 
 
 def _missed(task: Task, state: State) -> str:

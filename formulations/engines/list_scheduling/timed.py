@@ -32,25 +32,18 @@ among these transfers and from nothing else.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice, pairwise
+from itertools import pairwise
 
 import numpy as np
 
-from ccl.errors import Infeasible, SolveError
 from ccl.plans import Schedule, Send
 from ccl.problem import Problem
 from ccl.topology import Topology, binding_limits
 from formulations.core.refusals import betas, numbers
-from formulations.engines.epoch_grid.arcs import no_path, relay_paths, shortest_relay_paths
-
-MOST_TRANSFERS = 3_000_000
-"""Most transfers that are listed; more take more memory and time than there is."""
-
-FEW_TRANSFERS = 400_000
-"""About as many are listed where all would be too many: the shortest, several of each pair."""
+from formulations.engines.epoch_grid.relay_paths import listed
 
 
 @dataclass(frozen=True)
@@ -145,7 +138,7 @@ def transfers_of(topology: Topology, *, fewer: bool = False) -> Transfers:
     Infeasible
         If no path joins two devices.
     """
-    return transfers_along(topology, _routes(topology, fewer=fewer))
+    return transfers_along(topology, listed(topology, fewer=fewer))
 
 
 def transfers_along(topology: Topology, routes: Sequence[tuple[str, ...]]) -> Transfers:
@@ -189,52 +182,6 @@ def _along(steps: np.ndarray, first: np.ndarray) -> np.ndarray:
         here = first[:-1][many > place] + place
         found[here] = found[here - 1] + steps[here]
     return found
-
-
-def _routes(topology: Topology, *, fewer: bool) -> list[tuple[str, ...]]:
-    """List the paths of the transfers, not too many and not none."""
-    routes = _no_more(topology, relay_paths(topology))
-    if routes is None and fewer:
-        pairs = sum(each.stores for each in topology.devices) ** 2
-        few = shortest_relay_paths(topology, max(1, FEW_TRANSFERS // pairs))
-        routes = _no_more(topology, few)
-    if routes is None:
-        raise SolveError(
-            f"{topology} has more than {MOST_TRANSFERS:,} paths from GPU to GPU over its "
-            "switches; draw fewer levels of switches or join parallel ones"
-        )
-    if not routes:
-        raise Infeasible(no_path(topology.ranks[-1]))
-    return routes
-
-
-def _no_more(topology: Topology, paths: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]] | None:
-    """Return the paths that shared limits let through, None if there are too many."""
-    routes = list(islice(filter(passable(topology), paths), MOST_TRANSFERS + 1))
-    return routes if len(routes) <= MOST_TRANSFERS else None
-
-
-def passable(topology: Topology) -> Callable[[tuple[str, ...]], bool]:
-    """Return what says whether shared limits let a chunk through on all links of a path at once."""
-    index, fits = topology.link_index, let_through(topology)
-    return lambda route: not topology.limits or fits([index[pair] for pair in pairwise(route)])
-
-
-def let_through(topology: Topology) -> Callable[[Sequence[int]], bool]:
-    """Return what says whether shared limits let a chunk through on some links at once."""
-    rate = 1e-3 / betas(topology)
-    index = topology.link_index
-    limits = [
-        (limit.bandwidth * (1 + 1e-9), {index[ends] for ends in limit.links})
-        for limit in topology.limits
-    ]
-
-    def fits(links: Sequence[int]) -> bool:
-        return all(
-            sum(rate[link] for link in links if link in under) <= most for most, under in limits
-        )
-
-    return fits
 
 
 def reverse_transfers(transfers: Transfers) -> Transfers:

@@ -19,7 +19,7 @@ import numpy as np
 
 from ccl.errors import Infeasible
 from ccl.plans import Schedule, Send
-from formulations.engines.epoch_grid.arcs import Arcs, no_path, relay_paths
+from formulations.engines.epoch_grid.arcs import Arcs
 from formulations.engines.epoch_grid.epochs import ROUNDING
 from formulations.engines.epoch_grid.plans import (
     Demand,
@@ -29,6 +29,7 @@ from formulations.engines.epoch_grid.plans import (
     hyper_edge,
     schedule,
 )
+from formulations.engines.epoch_grid.relay_paths import no_path, relay_paths
 
 ORDERS = 24
 """Orders of demands that are tried at most."""

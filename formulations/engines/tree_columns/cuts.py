@@ -26,8 +26,8 @@ from ccl.symmetry import Symmetry
 from ccl.topology import Topology
 from formulations.core.preparing import clock, interpreting, ready
 from formulations.core.run import Run
+from formulations.engines.epoch_grid.relay_paths import let_through
 from formulations.engines.list_scheduling.reordering import Pass
-from formulations.engines.list_scheduling.timed import let_through
 from formulations.engines.tree_columns import CROSSINGS, SENDS
 from formulations.engines.tree_columns.heads_tails import (
     STYLES,

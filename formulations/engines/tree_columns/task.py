@@ -34,9 +34,9 @@ from ccl.problem import Problem
 from ccl.symmetry import Symmetry, symmetry_of
 from ccl.topology import Topology
 from ccl.tree_embedding import exact
+from formulations.engines.epoch_grid.relay_paths import let_through
 from formulations.engines.kernels import arborescence
 from formulations.engines.kernels.arborescence import Adjacency
-from formulations.engines.list_scheduling.timed import let_through
 from formulations.engines.steady_state import Demands, Group, demands_of, graph_of, moving
 from formulations.engines.steady_state import refusal as no_groups
 

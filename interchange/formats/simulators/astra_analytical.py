@@ -408,7 +408,8 @@ def _report(topology: Topology, dimensions: Sequence[Dimension], words: _Words) 
 
 def _with_point(number: str) -> str:
     """Return a number that every reader of YAML takes for one with a fraction."""
-    return number if "." in number else f"{number}.0"
+    digits, *power = number.partition("E")
+    return number if "." in digits else f"{digits}.0{''.join(power)}"
 
 
 def _lost(topology: Topology, made: Topology) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ccl.errors import FormatError, ProblemError
@@ -123,6 +123,7 @@ def networks(draw: st.DrawFn) -> str:
 
 @settings(deadline=None)
 @given(networks())
+@example("topology: [Ring]\nnpus_count: [2]\nbandwidth: [1.0]\nlatency: [1e-300]\n")
 def test_a_product_that_is_written_is_the_same_when_it_is_read(text):
     topology = read(text).document.topology
     written = write(topology)

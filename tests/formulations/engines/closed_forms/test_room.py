@@ -9,7 +9,7 @@ import pytest
 from ccl.collective import make_collective
 from ccl.errors import CclError, Infeasible
 from ccl.problem import Problem
-from ccl.result import ClosedForm
+from ccl.result import ClosedForm, Stop
 from ccl.topology import Link, SharedLimit, Topology, device, duplex
 from ccl.verify import verify
 from formulations import available, formulation, solve
@@ -17,6 +17,7 @@ from formulations.engines.closed_forms.hosts import arranged, fitted
 from formulations.engines.closed_forms.routing import Reachability, levels, nearest, reachability
 from formulations.engines.closed_forms.steps import TransfersByPair, Walk, walked
 from formulations.engines.closed_forms.trees import EVERYONE, Messages, Task
+from formulations.engines.epoch_grid import relay_paths
 from formulations.engines.list_scheduling.timed import transfers_of
 from gallery import open_cluster
 from tests.formulations.engines.closed_forms.forms import asked, solved
@@ -301,6 +302,28 @@ def test_sends_that_would_be_placed_one_by_one_are_refused_where_they_are_too_ma
 
     assert "359,400 sends one by one" in direct.why_not(Problem(ring, chunks["all-to-all"]))
     assert direct.why_not(Problem(ring, chunks["all-gather"])) is None
+
+
+@pytest.mark.parametrize("name", ["direct", "pairwise"])
+def test_an_all_to_all_over_switches_is_not_followed_device_by_device(name):
+    """Of 432 GPUs on 612 devices 114 million places would be too many."""
+    tree = open_cluster("fat-tree:radix=12")
+    problem = Problem(tree, make_collective("all-to-all", 432, 1e6))
+
+    assert formulation(name).why_not(problem) is None
+    assert "too many" in formulation("bruck").why_not(problem)
+
+
+@pytest.mark.parametrize("kind", ["all-gather", "all-to-all"])
+def test_on_a_fat_tree_whose_paths_are_not_all_listed_direct_sends_do_not_wait(kind, monkeypatch):
+    """Each GPU sends 127 of 128 shards, one after the other, and the last crosses six links."""
+    monkeypatch.setattr(relay_paths, "MOST", 50_000)
+    monkeypatch.setattr(relay_paths, "FEW", 20_000)
+    tree = open_cluster("fat-tree:radix=8")
+    result = solve(Problem(tree, make_collective(kind, 128, 1e6)), "direct")
+
+    assert result.makespan == pytest.approx(1e3 / 50 * 127 / 128 + 6 * 0.6)
+    assert result.stop is Stop.CONSTRUCTED
 
 
 @pytest.mark.parametrize("seed", range(8))

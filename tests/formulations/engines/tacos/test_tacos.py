@@ -10,6 +10,7 @@ from ccl.problem import Problem
 from ccl.result import Status
 from ccl.topology import Link, Topology, device
 from formulations import formulation, solve
+from formulations.engines.list_scheduling import search
 from gallery import open_cluster
 
 GB = 1e9
@@ -133,6 +134,15 @@ def test_a_time_limit_is_kept():
     result = solve(asked("mi250:hosts=2"), "tacos", time_limit=0.5)
 
     assert result.solve_time < 1.5
+
+
+def test_a_trial_that_would_take_too_long_is_given_up_where_a_plan_is_known(monkeypatch):
+    problem = asked("mi250")
+    free = solve(problem, options={"methods": "ring,tacos"}, time_limit=20)
+    monkeypatch.setattr(search, "PACE", 0)
+    held = solve(problem, options={"methods": "ring,tacos"}, time_limit=20)
+
+    assert (free.found_by, held.found_by) == ("tacos", "ring")
 
 
 def test_it_takes_chunks_of_several_sizes():
