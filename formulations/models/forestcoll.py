@@ -27,7 +27,8 @@ the links that leave S.
    to all copies. The depth is in the log: shallowest trees are NP-hard to find.
 
 Reduce and reduce-scatter are the same on the reversed cluster, with trees turned round. All-reduce
-is both, each root adding up and spreading an equal share, unless the linear program of appendix E
+is both, each root adding up and spreading an equal share, along the same trees where every link has
+its like the other way, unless the linear program of appendix E
 (`formulations.engines.forestcoll.plans`), in which roots have shares of their own and the
 bandwidth of each link is parted between the halves, is faster. That is the best of what goes up
 trees to a root and down trees from it, and no bound for others.
@@ -56,6 +57,7 @@ from ccl.errors import LimitReached
 from ccl.options import option
 from ccl.problem import Problem
 from ccl.result import Result
+from ccl.topology import Topology
 from formulations.core.registry import Formulation
 from formulations.core.run import Run
 
@@ -168,15 +170,24 @@ def _scanned(run: Run, rate: Rate, most: int) -> int:
 
 
 def _all_reduce(run: Run, options: Options) -> Planned:
-    from formulations.engines.forestcoll.plans import combined, halves  # noqa: PLC0415
+    from formulations.engines.forestcoll.plans import combined, halves, mirrored  # noqa: PLC0415
     from formulations.engines.forestcoll.search import forest_rate  # noqa: PLC0415
 
-    rates = [forest_rate(half) for half in halves(run.problem)]
-    free = _free(run, options, equal=float(sum(rate.makespan for rate in rates)))
+    up, down = halves(run.problem)
+    gather = forest_rate(down)
+    alike = _both_ways(run.problem.topology)
+    reduce = gather if alike else forest_rate(up)
+    free = _free(run, options, equal=float(reduce.makespan + gather.makespan))
     if free is not None:
         return free
-    reducing, gathering = (_half(run, rate, options) for rate in rates)
-    return combined(reducing, gathering)
+    gathering = _half(run, gather, options)
+    return combined(mirrored(gathering) if alike else _half(run, reduce, options), gathering)
+
+
+def _both_ways(topology: Topology) -> bool:
+    """Return whether every link has its like the other way, so that trees serve both halves."""
+    links = {(*each.ends, each.bandwidth) for each in topology.links}
+    return not topology.limits and links == {(dst, src, many) for src, dst, many in links}
 
 
 def _free(run: Run, options: Options, *, equal: float) -> Planned | None:

@@ -77,7 +77,10 @@ def _too_many(problem: Problem) -> str | None:
 
 
 def _sends(problem: Problem) -> int:
-    return sum(len(each.destinations) for each in problem.collective.chunks)
+    collective = problem.collective
+    spread = sum(len(each.destinations) for each in collective.chunks)
+    added = sum(len(each.holders) for each in collective.chunks) if collective.reduces else 0
+    return spread + added
 
 
 def run(run: Run, options: NoOptions) -> Result:

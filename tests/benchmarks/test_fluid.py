@@ -97,6 +97,7 @@ def test_who_cannot_take_a_cluster_says_so_and_the_others_agree(cluster):
     assert found.apart <= TOLERANCE
 
 
+@pytest.mark.slow
 def test_a_forest_is_found_and_described(monkeypatch):
     """All of two MI250 less two dies of a package: 30 shards into 332 GB/s, 15/166 s/GB."""
     wanted = (Wanted("mi250:hosts=2", 1e6),)

@@ -29,6 +29,7 @@ def run(capsys, tmp_path, monkeypatch):
     return run
 
 
+@pytest.mark.slow
 def test_the_best_of_several_numbers_is_told_and_kept(run, tmp_path):
     """1 MB over two links of 50 GB/s in k chunks: 20 + 20/k µs and two latencies of 0.5 µs.
 

@@ -577,6 +577,7 @@ def test_a_process_that_dies_costs_one_cell(large):
     assert found.rows[1].result is not None
 
 
+@pytest.mark.slow
 def test_a_solver_that_does_not_stop_is_ended_and_costs_one_cell(large):
     """It may take 600 s and gets one; the next cell has a process of its own."""
     asked = question(large, (BUSY,), sizes=(1e6, 2e6), time_limit=600)

@@ -160,6 +160,7 @@ def test_what_a_solver_prints_is_no_answer():
     assert done.stderr.split() == [b"a", b"warning", b"another"]
 
 
+@pytest.mark.slow
 def test_a_plan_that_is_known_elsewhere_spares_slower_ones():
     """Their best plan takes 12.4 µs; one of 1 µs elsewhere leaves them nothing."""
     problem = Problem(open_cluster("dgx-1v"), make_collective("all-reduce", 8, 1e6))

@@ -197,7 +197,8 @@ class Waits(Exception):
 
 @pytest.mark.usefixtures("cold")
 @pytest.mark.parametrize(
-    ("cluster", "most", "finer"), [("ndv2:hosts=2", 43, False), ("dgx-1v", 7.5, True)]
+    ("cluster", "most", "finer"),
+    [("ndv2:hosts=2", 43, False), pytest.param("dgx-1v", 7.5, True, marks=pytest.mark.slow)],
 )
 def test_a_small_problem_is_searched_while_the_searches_are_compiled(
     monkeypatch, cluster, most, finer

@@ -143,12 +143,12 @@ class Row:
 
 SEARCHED = (Row("dgx-1v", "all-to-all", "1MB"), Row("dgx-1v", "all-reduce", "64KB"))
 ROWS = (
+    Row("star", "all-gather", "1MB"),
     Row("ndv2:hosts=2", "all-gather", "1MB"),
     Row("dgx-1v", "all-gather", "25KB"),
     *SEARCHED,
     Row("torus", "reduce-scatter", "64KB"),
     Row("ring", "all-reduce", "1GB"),
-    Row("star", "all-gather", "1MB"),
     Row("star", "all-to-all", "64KB"),
 )
 

@@ -62,6 +62,7 @@ def test_an_answer_is_a_verified_plan_or_a_sentence(seed):
     check(case, time_limit=0.4)
 
 
+@pytest.mark.slow
 def test_many_cases_have_a_plan():
     """Else the claims above would say little."""
     cases = [case for seed in SEEDS[:30] if (case := drawn(seed)) is not None]

@@ -43,6 +43,7 @@ def test_a_plan_given_is_kept_where_the_time_is_too_short_to_find_another():
     assert result.plan.horizon <= given.horizon
 
 
+@pytest.mark.slow
 def test_the_solver_begins_with_the_plan_given():
     """HiGHS counts the start as a solution at once, so it never ends with less than its reward.
 

@@ -95,6 +95,7 @@ def test_two_nodes_of_table_6_12_take_six_epochs_of_the_slowest_link():
     assert rounds_to(latency, PRINTED["6.12", 2])
 
 
+@pytest.mark.slow
 def test_one_node_of_table_6_13_takes_ten_epochs_of_the_slowest_link():
     topology = without_memory("thesis-dgx-a100:hosts=1,used=no-nvlink")
 

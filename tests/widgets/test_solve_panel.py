@@ -116,6 +116,7 @@ def test_a_wrong_question_is_answered_under_the_form(name, value, message):
     assert (message or "at most") in panel.message.value
 
 
+@pytest.mark.slow
 def test_cancelling_keeps_the_best():
     panel = SolvePanel(open_cluster("dgx-2-te-ccl"))
     panel.time_limit.value = 600

@@ -203,7 +203,7 @@ def _show_cards(app: Dash, studies: Studies) -> None:
     def on_cards(*, job: Json | None, up: str, across: str, chosen: str, **_: Any) -> Json:
         stands = _standing(studies, job, _prices())
         if stands is None:
-            return {"cards": [], "beside": None}
+            return {"cards": page.UNRANKED, "beside": None}
         boxes = ctx.args_grouping["ticks"]
         ticked = [each["id"]["propose-pick"] for each in boxes if each.get("value")]
         best = stands.best(across, up)

@@ -51,6 +51,12 @@ MONEY = ("dollars", "watts", "metres")
 
 _NO_PRICES = html.P("They follow once networks are found.", className="ds-quiet")
 
+UNRANKED = html.P(
+    "Each network has a card here, with its picture, its figures and what they cost. One button "
+    "makes it your drawing; ticks put several side by side.",
+    className="ds-quiet",
+)
+
 
 def field_id(name: str) -> str:
     """Return the id of a field of `FIELDS`."""
@@ -265,7 +271,7 @@ def _ranked() -> html.Div:
         ui.div(
             "ds-pro-list",
             html.Div(id=ids.PROPOSE_BESIDE),
-            html.Div(id=ids.PROPOSE_CARDS, className="ds-pro-cards"),
+            html.Div(UNRANKED, id=ids.PROPOSE_CARDS, className="ds-pro-cards"),
             tabIndex=0,
             role="region",
             aria_label="Networks",

@@ -141,6 +141,12 @@ def halves(problem: Problem) -> tuple[Problem, Problem]:
     return Problem(topology, both[0]), Problem(topology, both[1])
 
 
+def mirrored(gathering: Planned) -> Planned:
+    """Return the reduce-scatter along the trees of an all-gather, each link taken backwards."""
+    trees = tuple(turned(tree) for tree in gathering.forest.trees)
+    return replace(gathering, forest=Forest(trees, reduces=True))
+
+
 def combined(reducing: Planned, gathering: Planned) -> Planned:
     """Return the all-reduce of both halves, each root adding up and spreading the same share.
 

@@ -41,7 +41,7 @@ import numpy as np
 
 from ccl.plans import Schedule, Send
 from ccl.problem import Problem
-from ccl.topology import Topology, binding_limits
+from ccl.topology import Topology, binding_limits, no_collection
 from formulations.core.refusals import betas, numbers
 from formulations.engines.epoch_grid.relay_paths import listed
 
@@ -327,7 +327,8 @@ def in_epochs(
         (len(problem.topology.links), tau),
     )
     by_epoch = np.argsort(epochs, kind="stable")
-    sends = _sends(transfers, placed.chosen(by_epoch), epochs[by_epoch])
+    with no_collection():
+        sends = _sends(transfers, placed.chosen(by_epoch), epochs[by_epoch])
     if terms is not None:
         named = zip(sends, order[by_epoch].tolist(), strict=True)
         sends = [replace(send, terms=terms[place]) for send, place in named]

@@ -144,6 +144,7 @@ def test_a_bug_is_one_and_another_reader_goes_on(apart):
     assert apart.call("y", sum, (1, 2)) == 3
 
 
+@pytest.mark.slow
 def test_a_file_holds_up_no_other_session():
     """Two of a session's calls work, the third waits for them; those of others do not."""
     apart = Apart(seconds=120)

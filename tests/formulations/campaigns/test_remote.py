@@ -249,6 +249,7 @@ def test_what_a_worker_had_found_is_kept_when_the_next_finds_less(scheduler_of, 
     assert job.result().stop is worse.stop
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_is_gone_is_said_in_a_sentence(scheduler_of, found, monkeypatch):
     monkeypatch.setattr(remote, "PATIENCE", 0.5)
     process, address = scheduler_of()

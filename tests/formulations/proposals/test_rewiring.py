@@ -95,6 +95,7 @@ def merit_of(pairs, costs):
     return cost_of(pairs, costs) * max(summed(networkx.Graph(pairs)), busiest)
 
 
+@pytest.mark.slow
 def test_swaps_by_prices_make_time_times_cost_less():
     """Each network is better than the one before it, and its cost is that of its cables."""
     costs = two_racks(12)
@@ -120,6 +121,7 @@ def test_prices_prove_in_floats_what_they_prove_in_fractions():
     assert price_bound(topology, flow.prices) == pytest.approx(float(flow.bound), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_swaps_by_prices_speed_up_links_that_differ():
     """Of 12 GPUs with 4 links each, half of the links have a quarter of the bandwidth."""
     graph = networkx.random_regular_graph(4, 12, seed=1)

@@ -67,6 +67,7 @@ def test_one_mix_of_latency_alone_ranks_by_it():
     assert best.score.alpha == min(each.score.alpha for each in last.candidates)
 
 
+@pytest.mark.slow
 def test_with_prices_there_is_a_network_whose_cables_cost_less():
     """40 GPUs stand in two racks: it is cheaper than the fastest, and faster than the torus."""
     *_, last = propose(replace(SMALL, gpus=40, ports=4, seconds=6), prices=Prices())

@@ -76,6 +76,7 @@ def test_what_is_used_twice_is_kept_apart_and_added_to_each():
     assert program.ranks[1].scratch <= 15
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(trees_on_clusters())
 def test_undirected_trees_do_the_all_reduce(drawn):

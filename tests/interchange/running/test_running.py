@@ -92,7 +92,10 @@ def changed(program: Program, rank: int, change) -> Program:
 @pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize(
     ("cluster", "method", "options"),
-    [("dgx-1v", "one-shot", {}), ("hypercube", "pieces", {"pieces": 2})],
+    [
+        ("dgx-1v", "one-shot", {}),
+        pytest.param("hypercube", "pieces", {"pieces": 2}, marks=pytest.mark.slow),
+    ],
 )
 def test_sends_that_name_what_they_carry_run_as_well(transport, cluster, method, options):
     """Vectors that are relayed, and sums over undirected trees."""
@@ -120,6 +123,7 @@ def test_a_wrong_place_is_seen():
     assert any("not what they should be" in each for each in ran.sentences())
 
 
+@pytest.mark.slow
 def test_a_program_that_waits_for_ever_is_ended():
     """Two ranks that each receive before they send."""
     steps = (Step("r", None, Slot("output", 0)), Step("s", Slot("input", 0), None))

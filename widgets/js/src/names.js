@@ -15,7 +15,7 @@ export const FAR = [0.9, 0.72, 0.6, 0.5];
 
 /** Sizes that are wished for, near and from farther and farther away, in drawing units; and in presenter mode. */
 const SIZES = {
-  device: [11, 12.5, 15.5, 19, 26], nic: [10, 12, 15, 18, 20], block: [34, 34, 34, 34, 34], group: [12.5, 13.5, 15, 18, 18],
+  device: [11, 12.5, 15.5, 19, 26], nic: [10, 12, 15, 18, 20], block: [34, 34, 34, 34, 34], group: [12.5, 13.5, 16, 20, 21],
 };
 const LARGE_SIZES = {
   device: [18, 19, 20, 22, 26], nic: [16, 17, 18, 19, 20], block: [34, 34, 34, 34, 34], group: [20, 21, 22, 24, 24],

@@ -121,6 +121,8 @@ export class Presenter {
     canvas.hovered = null;
     canvas.panels.showTip();
     this.#dress(true);
+    // Its keys work from wherever it was begun.
+    canvas.dom.root.focus({ preventScroll: true });
     fillScreen(canvas.dom.root).then(() => {
       this.full = document.fullscreenElement === canvas.dom.root;
       if (this.on) canvas.fit();

@@ -10,6 +10,8 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from formulations.campaigns.catalog import Catalog
 
 WRITING = Path(__file__).with_name("writing.py")
@@ -56,6 +58,7 @@ def until_kept(process):
         kept.append(number)
 
 
+@pytest.mark.slow
 def test_what_was_kept_survives_kill_9_of_writers_in_the_middle(tmp_path):
     """Two write at a time and are killed at random moments after their first plans, 12 in all.
 

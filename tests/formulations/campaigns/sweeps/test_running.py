@@ -119,6 +119,7 @@ def test_what_is_to_stop_stops_and_keeps_its_rows(tmp_path):
     assert is_sweep(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_is_not_there_is_one_sentence(tmp_path, monkeypatch):
     monkeypatch.setattr("formulations.campaigns.sweeps.pool.PATIENCE", 0.2)
 

@@ -147,6 +147,7 @@ def test_forestcoll_is_never_slower_in_the_steady_state(cluster):
     assert forestcoll.steady_makespan <= blink.steady_makespan * (1 + 1e-9)
 
 
+@pytest.mark.slow
 def test_mi250_x_2_beside_forestcoll():
     """Published: ForestColl's all-reduce of 1 GB is 16 % faster than Blink's on the hardware.
 

@@ -36,6 +36,7 @@ def test_it_is_close_to_what_no_plan_can_beat(cluster, size, most):
     assert all(send.terms for send in result.plan.sends)
 
 
+@pytest.mark.slow
 def test_pieces_fill_all_dimensions_of_a_hypercube_by_turns():
     """Three stages of 0.7 us; the whole vector over each of three links of 50 GB/s, and no more."""
     result = solve(asked("hypercube", 64e3), "chains", time_limit=60)
@@ -143,7 +144,7 @@ def test_a_vector_that_is_to_stay_whole_is_sent_in_the_chunks_of_the_question(ch
     [
         ("dgx-h100:reduces=true", "adds or copies on the way"),
         ("full-mesh:gpus=211", "44,310 messages"),
-        ("dgx-h100:hosts=512", "114,688 messages"),
+        pytest.param("dgx-h100:hosts=512", "114,688 messages", marks=pytest.mark.slow),
     ],
 )
 def test_what_it_refuses(cluster, why):

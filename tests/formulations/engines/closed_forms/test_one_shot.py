@@ -15,6 +15,7 @@ def asked(cluster: str, size: float) -> Problem:
     return Problem(topology, make_collective("all-reduce", len(topology.ranks), size))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "makespan"), [(1e3, 0.7156), (16e3, 0.9489)])
 def test_on_a_switch_it_is_optimal_for_small_sizes(size, makespan):
     """DGX H100: 0.7 us of latency and 7 vectors at 450 GB/s; cuts in time prove as much."""
@@ -40,6 +41,7 @@ def test_a_dgx_1_takes_no_longer_than_if_its_quads_exchange_then_their_likes():
     assert result.makespan < solve(asked("dgx-1v", 1e3), "recursive-doubling").makespan
 
 
+@pytest.mark.slow
 def test_hosts_exchange_and_their_likes_while_vectors_are_still_on_their_way():
     """What comes early is in nothing that is sent later: 3.3 us of latency and little more."""
     result = solve(asked("dgx-h100:hosts=2", 1e3), "one-shot")

@@ -8,7 +8,7 @@ from ccl.topology import Topology, device, duplex
 from ccl.tree_embedding import steady_makespan
 from ccl.verify import verify
 from formulations import solve
-from formulations.engines.forestcoll.plans import shared_forest, shares_of
+from formulations.engines.forestcoll.plans import shared_forest, shares_of, turned
 from formulations.solvers.cvxpy_highs import Backend
 from gallery import open_cluster
 from tests.formulations.engines.forestcoll.clusters import forest_of, random_cluster
@@ -58,6 +58,15 @@ def test_real_servers_gain_nothing(cluster):
     equal, free = both(asked(cluster, "all-reduce"))
 
     assert free == pytest.approx(equal, rel=1e-6)
+
+
+@pytest.mark.parametrize("cluster", ["mi250", "dgx-a100:hosts=2", "random:seed=1"])
+def test_where_links_are_alike_both_ways_sums_go_up_the_trees_that_spread_them(cluster):
+    found = solve(asked(cluster, "all-reduce"), "forestcoll", options={"roots": "equal"})
+    forest = found.plan
+
+    assert tuple(map(turned, forest.trees)) == forest.spread
+    assert found.bound.makespan <= found.makespan
 
 
 @pytest.mark.parametrize("seed", range(200, 212))

@@ -49,7 +49,7 @@ def test_a_dgx_1_is_optimal_with_pieces_of_twelfths(kind, makespan):
     ("cluster", "size", "most"),
     [("mi250", 64e3, 4.3), ("dgx-1v", 64e3, 3.1), ("dgx-a100:hosts=2", 1e6, 9.6)],
 )
-@pytest.mark.cover(1)
+@pytest.mark.slow
 def test_where_latency_counts_all_reduce_takes_undirected_trees(cluster, size, most):
     """Over each edge of the tree of a piece goes what is on either side of it, both ways."""
     result = solve(asked(cluster, "all-reduce", size), "pieces", time_limit=20)
@@ -93,6 +93,7 @@ def test_what_it_refuses(cluster, why):
     assert why in formulation("pieces").why_not(asked(cluster, "all-reduce", 1e6))
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     seed=st.integers(1, 10_000),

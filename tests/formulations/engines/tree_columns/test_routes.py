@@ -109,6 +109,7 @@ def test_a_sum_waits_once_for_what_brings_its_parts_and_what_parts_for_all():
     assert (before.tolist(), after.tolist()) == ([3, 4, 5], [0, 1, 2])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "most"), [(1e6, 3.70), (16e6, 37.2)])
 def test_sums_and_copies_in_the_switch_overlap(size, most):
     """Half a link's bytes of two steps: 2 x 0.7 us and the bytes once at 450 GB/s, not twice.
