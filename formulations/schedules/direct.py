@@ -51,6 +51,9 @@ MOST_SENDS = 300_000
 SOON = 20_000
 """Sends that are placed whatever the limit: there is a plan in a few seconds then."""
 
+EACH = 1e-4
+"""Seconds that a send takes to be placed, verified and replayed, about."""
+
 SAME = 1e-9
 """Paths within this share of one another take the same time."""
 
@@ -84,8 +87,16 @@ def _sends(problem: Problem) -> int:
 
 
 def run(run: Run, options: NoOptions) -> Result:
-    """Send every chunk on its quickest path."""
-    problem = run.problem
+    """Send every chunk on its quickest path.
+
+    Raises
+    ------
+    LimitReached
+        If others find a plan, and this would take longer than there is time.
+    """
+    problem, sends = run.problem, _sends(run.problem)
+    if run.covered and run.left is not None and EACH * sends > run.left:
+        raise LimitReached(f"{sends:,} sends would take about {EACH * sends:.0f} s")
     if problem.collective.kind != "custom" and _too_many(problem) is None:
         pattern = Pattern(by_rank(problem.topology), _sent, _formula(problem), one_port=True)
         try:
@@ -94,7 +105,6 @@ def run(run: Run, options: NoOptions) -> Result:
             run.note(f"without a formula: {error}")
     if run.enough or (run.expired and run.best is not None):
         return run.end(Stop.TIME_LIMIT)
-    sends = _sends(problem)
     if run.best is not None and sends > SOON and (sends > MOST_SENDS or not _detours(problem)):
         return run.end(Stop.CONSTRUCTED)
     if run.closed_form is not None:

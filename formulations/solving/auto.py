@@ -123,7 +123,7 @@ CHAINS = "chains"
 """What is tried only there: elsewhere others have the best rate, and it would take their time."""
 
 DIRECT, RING, LONG, TREE = "direct", "ring", 3.0, "double-binary-tree"
-"""Tried on the largest; if latencies all around are less than so many bounds; for want of sums."""
+"""On the largest: if switches join all; if latencies around are few bounds; if sums have none."""
 
 SENDS = 60_000
 """Pairs of a chunk and a rank up to which shards are cut further."""
@@ -230,7 +230,8 @@ class Search:
             return
         self._begin()
         self._try(LISTS, seconds=self._share(4))
-        turns = [self._trees, self._cut_finer, self._matched]
+        matched = partial(self._try, CHANCE, seconds=CHANCE_SECONDS)
+        turns: list[Callable[[], None]] = [self._trees, self._cut_finer, matched]
         turns.insert(0 if self._latent else 2, self._construct)
         if self._behind:
             turns.insert(0, turns.pop())
@@ -249,9 +250,12 @@ class Search:
         if self._sums and self._latent:
             self._try(CHAINS, seconds=self._share(2))
         self._try(LISTS)
+        from formulations.engines.closed_forms.routing import reachability  # noqa: PLC0415  numpy
+
         topology = self.run.problem.topology
         around = len(topology.ranks) * min(each.alpha for each in topology.links)
-        for name in (DIRECT, RING) if around < LONG * self.run.proof.makespan else (DIRECT,):
+        names = [DIRECT] if reachability(topology).complete else []
+        for name in [*names, RING] if around < LONG * self.run.proof.makespan else names:
             if not self._within(BEHIND):
                 self._try(name)
         if self._sums and self.run.best is None:
@@ -315,10 +319,6 @@ class Search:
     def _close(self) -> bool:
         """Whether the best is so near to the bound that others cannot gain much."""
         return self._within(SLIGHT)
-
-    def _matched(self) -> None:
-        """Match links with chunks by chance."""
-        self._try(CHANCE, seconds=CHANCE_SECONDS)
 
     def _begin(self) -> None:
         """Build a plan, so that there is one at once."""
