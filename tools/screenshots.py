@@ -4,7 +4,7 @@
 
 1440 x 900: light, dark, empty, solved, solving, error, compared, in step, four in step, imported,
 large clusters, the inspector, What if, the wizard, proposed networks, presented to a class; on
-small screens; and, of a server that has a sweep, its rows.
+small screens; and, of a server that has a sweep and a catalog, the rows and the plans.
 """
 
 from __future__ import annotations
@@ -296,6 +296,14 @@ def sweeps(page: Page) -> None:
     page.locator("#sweep-plot .main-svg").first.wait_for(timeout=PATIENCE)
 
 
+def catalog(page: Page) -> None:
+    """Show what is kept of a comparison."""
+    compared(page)
+    page.locator("#view").get_by_text("Catalog").click()
+    page.locator("#catalog-pane .ds-sto-table tbody tr").first.wait_for(timeout=PATIENCE)
+    page.locator("#catalog-pane .main-svg").first.wait_for(timeout=PATIENCE)
+
+
 class Picture(NamedTuple):
     """A file, its colours, what is done first, the window's size, whether plans are kept."""
 
@@ -332,6 +340,7 @@ PICTURES = (
     Picture("narrow", "light", solved, (1024, 700)),
     Picture("phone", "dark", solved, (390, 844)),
     Picture("sweeps", "light", sweeps, kept=True),
+    Picture("catalog", "light", catalog, kept=True),
 )
 
 

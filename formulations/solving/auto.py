@@ -441,8 +441,6 @@ class Search:
         return collective.reduces and None not in halves(collective)
 
     def _takes(self, chosen: Formulation, problem: Problem) -> bool:
-        if problem.windows and not chosen.windows:
-            return False  # what it finds without them is there
         many = chosen.name in FEW and self._pairs > SMALL and not self.options.methods
         whole = not self.run.whole or chosen.keeps_chunks(problem)
         return whole and not many and chosen.why_not(problem) is None

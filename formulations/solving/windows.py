@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -42,18 +43,26 @@ LEAST = 1e-4
 
 
 def slowed_for_ever(problem: Problem) -> Topology | None:
-    """Return the links with the least of their windows for ever; None where one would be dead."""
-    least: dict[tuple[str, str], float] = {}
+    """Return the links with the least of their windows for ever, without those that are dead then.
+
+    None where all would be.
+    """
+    topology, least = problem.topology, dict[tuple[str, str], float]()
     for window in problem.windows:
         for ends in window.links:
             least[ends] = min(window.share, least.get(ends, 1.0))
-    if not all(least.values()):
-        return None
     links = tuple(
         replace(link, bandwidth=link.bandwidth * least.get(link.ends, 1.0))
-        for link in problem.topology.links
+        for link in topology.links
+        if least.get(link.ends, 1.0) > 0
     )
-    return replace(problem.topology, links=links)
+    left = {link.ends for link in links}
+    limits = tuple(
+        replace(limit, links=tuple(ends for ends in limit.links if ends in left))
+        for limit in topology.limits
+        if left.intersection(limit.links)
+    )
+    return replace(topology, links=links, limits=limits) if links else None
 
 
 def under_windows(problem: Problem, schedule: Schedule) -> Schedule | None:
@@ -95,14 +104,13 @@ def without_windows(
         Why it found none, for those links for which it did not.
     """
     problem, failed = run.problem, list[SolveError]()
-    topologies = [each for each in (slowed_for_ever(problem), problem.topology) if each is not None]
-    for place, topology in enumerate(topologies):
+    every = list(_easier(problem))
+    for place, easier in enumerate(every):
         if run.enough or (place and run.expired):
             break
-        easier = Problem(topology, problem.collective)
         if chosen.why_not(easier) is not None:
             continue  # links that are slowed for ever may be out of balance
-        left = None if run.left is None else run.left / (len(topologies) - place + rest)
+        left = None if run.left is None else run.left / (len(every) - place + rest)
         whole = chosen.keeps_chunks(easier)
         inner = replace(
             run,
@@ -119,6 +127,15 @@ def without_windows(
         except SolveError as error:
             failed.append(error)
     return failed
+
+
+def _easier(problem: Problem) -> Iterator[Problem]:
+    """Yield it on links that are slowed for ever, where these lead everywhere, and as it is."""
+    slowed = slowed_for_ever(problem)
+    if slowed is not None:
+        with suppress(ProblemError):
+            yield Problem(slowed, problem.collective)
+    yield Problem(problem.topology, problem.collective)
 
 
 def answer(chosen: Formulation, run: Run, options: Any) -> Result:

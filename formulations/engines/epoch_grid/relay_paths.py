@@ -57,11 +57,11 @@ def _too_many(topology: Topology, most: int) -> bool:
     Where those from the first devices are few it is not looked at on.
     """
     out = {name: [each.dst for each in links] for name, links in topology.links_out.items()}
-    stores = [each.name for each in topology.devices if each.stores]
+    stores = {each.name for each in topology.devices if each.stores}
     found = 0
     for seen, root in enumerate(stores, 1):
-        _, many = _shortest(out, root, topology.index, {*stores})
-        found += sum(many.get(name, 0) for name in stores) - 1
+        _, many = _shortest(out, root, topology.index, stores)
+        found += sum(many[name] for name in stores & many.keys()) - 1
         if found > most or 2 * found * len(stores) < most * seen:
             return found > most
     return False

@@ -131,11 +131,11 @@ class Limits:
 
     def beaten(self, time: float, share: float = 1e-9) -> bool:
         """Return whether what takes so many µs is not better than the best, by a share of it."""
-        known = self._known if self.waiting is None else min(self._known, self.waiting.time)
+        known = self.known if self.waiting is None else min(self.known, self.waiting.time)
         return time >= known * (1 - share)
 
     @property
-    def _known(self) -> float:
+    def known(self) -> float:
         """µs of the best plan that is verified, here or elsewhere; infinite before the first."""
         return self.run.best_known()
 
@@ -152,7 +152,7 @@ class Limits:
     def verify(self, *, now: bool) -> None:
         """Let the run verify the plan that waits, if it is time."""
         waiting, run, begin = self.waiting, self.run, clock()
-        if waiting is not None and waiting.time >= self._known:
+        if waiting is not None and waiting.time >= self.known:
             waiting = self.waiting = None
         if waiting is None or not (now or self._patient(begin)):
             return
@@ -170,7 +170,7 @@ class Limits:
 
     def _patient(self, now: float) -> bool:
         """Return whether what waits has waited long enough for a better one."""
-        if self.since is None and self._known == inf:
+        if self.since is None and self.known == inf:
             return True
         since = self.begun if self.since is None else self.since
         return now - since >= PATIENCE * self._expected
@@ -192,7 +192,7 @@ class Limits:
 
     def too_many(self, jobs: Jobs) -> bool:
         """Return whether there is a plan, and none of these jobs could be verified in time."""
-        known = self._known < inf or self.waiting is not None
+        known = self.known < inf or self.waiting is not None
         return known and self.deadline - clock() < self._takes(jobs, bare=self.unnamed)
 
     @property
@@ -279,12 +279,13 @@ def by_turns(kinds: Sequence[Kind], first: int, limits: Limits) -> None:
     """Let kinds of plans take turns, the best more often, families that are far behind last.
 
     Every family has a first turn. Where only few pieces could be tried first, the best kind of each
-    goes on to more before others follow. One plan is made whether or not there is time left.
+    goes on to more before others follow. One plan is made whether or not there is time left, unless
+    there is one elsewhere.
     """
     while any(each.left for each in kinds):
         limits.verify(now=False)
         least = min(each.best for each in kinds)
-        if least < inf and limits.reached():
+        if (least < inf or limits.known < inf) and limits.reached():
             break
         able = [each for each in kinds if each.left]
         order = [
