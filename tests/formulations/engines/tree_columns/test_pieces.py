@@ -1,5 +1,6 @@
 """Pieces along trees: patterns, weights, whole numbers of pieces, and the plans."""
 
+import math
 from math import inf
 from types import SimpleNamespace
 from typing import Any
@@ -187,7 +188,9 @@ def test_numbers_of_pieces_are_climbed_with_the_cheap_ones_before_the_far_ones()
     assert tried == [24, 8, 48, 96, 192]
 
 
-def turns(kinds: list[tuple[int, str, dict[int, float]]], many: int) -> list[tuple[str, int]]:
+def turns(
+    kinds: list[tuple[int, str, dict[int, float]]], many: int, *, known: float = math.inf
+) -> list[tuple[str, int]]:
     """Return the styles and numbers of pieces of the first attempts, four pieces first."""
     tried: list[tuple[str, int]] = []
 
@@ -198,9 +201,19 @@ def turns(kinds: list[tuple[int, str, dict[int, float]]], many: int) -> list[tup
 
         return Kind(family, attempt, [*makespans])
 
-    limits = SimpleNamespace(verify=lambda now: None, reached=lambda: len(tried) >= many)
+    limits = SimpleNamespace(
+        verify=lambda now: None, reached=lambda: len(tried) >= many, known=known
+    )
     by_turns([kind(*each) for each in kinds], 4, limits)
     return tried
+
+
+@pytest.mark.parametrize(("known", "many"), [(math.inf, 3), (9.0, 1)])
+def test_time_that_is_over_ends_it_once_there_is_a_plan_here_or_elsewhere(known, many):
+    """The first two attempts come to nothing, as plans that cannot be verified in time do."""
+    kinds = [(0, "a", {4: math.inf, 8: 7.0}), (1, "b", {4: math.inf, 8: math.inf})]
+
+    assert len(turns(kinds, 1, known=known)) == many
 
 
 def test_what_had_to_begin_with_few_pieces_goes_on_to_more_before_other_styles():
