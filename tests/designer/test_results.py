@@ -48,7 +48,7 @@ def test_the_panel_of_a_fresh_schedule_states_verdict_and_numbers(result):
     summary = results.summary_of(result)
     words = texts(results.schedule_panel(summary))
     assert "makespan" in words
-    assert "above the lower bound" in words
+    assert "above the bound of any plan" in words
     assert "Out of date" not in words
 
 
@@ -201,9 +201,31 @@ def test_the_progress_line_tells_time_and_message(result):
     )
 
 
-def test_the_bounds_of_a_fresh_schedule_replace_those_of_the_drawing():
-    known, fresh = {"bounds": [{"makespan": 1.0}]}, {"bounds": [{"makespan": 2.0}]}
-    assert results.bounds_summary(known, fresh) == fresh["bounds"]
+def bound_of(makespan, *, whole=False):
+    return {"makespan": makespan, "whole_chunks": whole}
+
+
+def test_a_fresh_schedule_stands_beside_the_largest_bound_that_is_known():
+    """Of 46.5 us the gap is that to 42.7, which the drawing's bounds prove, not to 41.3."""
+    verdict = {"verdict": "feasible", "optimal": False, "whole": False, "throughput": False}
+    own = [bound_of(41.3), bound_of(46.0, whole=True)]
+    fresh = {"makespan": 46.5, "gap": 46.5 / 41.3 - 1, "bounds": own, **verdict}
+    known = {"bounds": [bound_of(42.7), bound_of(41.3), bound_of(46.0, whole=True)]}
+
+    shown = results.beside(fresh, known)
+
+    assert shown["gap"] == pytest.approx(46.5 / 42.7 - 1)
+    assert shown["verdict"] == "within 8.9 % of the bound"
+    assert [each["makespan"] for each in results.bounds_summary(known, fresh)] == [42.7, 41.3, 46.0]
+    assert results.beside({**fresh, "makespan": 43.0}, known)["verdict"].startswith(
+        "within 0.703 %"
+    )
+    assert results.beside(fresh, {"bounds": [bound_of(41.0)]}) is fresh
+    assert results.beside(fresh, {"bounds": [bound_of(99.0)]}) is fresh  # of a question before
+
+
+def test_without_a_fresh_schedule_the_bounds_are_those_of_the_drawing():
+    known = {"bounds": [bound_of(1.0)]}
     assert results.bounds_summary(known, None) == known["bounds"]
     assert results.bounds_summary(None, None) == ()
 

@@ -26,7 +26,8 @@ def link_classes(topology: Topology, *, least: int = LARGE) -> Mapping[Ends, str
     tiers = _tiers(topology)
     if 1 < len(set(tiers.values())) <= _MOST_CLASSES:
         ranked = sorted(tiers.items(), key=lambda each: each[1])
-        return {ends: _tier_name(tier) for ends, tier in ranked}
+        hosted = -1 in tiers.values()
+        return {ends: _tier_name(tier, hosted=hosted) for ends, tier in ranked}
     return {}
 
 
@@ -54,7 +55,7 @@ def _tiers(topology: Topology) -> dict[Ends, int]:
     return {each.ends: tier(*each.ends) for each in topology.links}
 
 
-def _tier_name(tier: int) -> str:
-    if tier < 0:
-        return "Inside hosts"
-    return f"Tier {tier}" if tier else "GPU to GPU"
+def _tier_name(tier: int, *, hosted: bool) -> str:
+    if tier:
+        return f"Tier {tier}" if tier > 0 else "Inside hosts"
+    return "Between hosts" if hosted else "GPU to GPU"

@@ -106,7 +106,7 @@ def answer(
         return [html.Span("Solving" if solving else "No schedule yet", className="ds-answer-said")]
     figures = (
         (text.duration(summary["makespan"]), "makespan"),
-        (text.share(summary["gap"]), "above the lower bound"),
+        (text.share(summary["gap"]), above(summary)),
     )
     old = stale or trouble
     look = "ds-answer-figures ds-answer-old" if old else "ds-answer-figures"
@@ -123,6 +123,11 @@ def answer(
             ),
         )
     ]
+
+
+def above(summary: Mapping[str, Any]) -> str:
+    """Say what the gap is to: where whole chunks are proved the best, the bound is another."""
+    return "above the bound of any plan" if summary["whole"] else "above the lower bound"
 
 
 def _proof(

@@ -12,11 +12,11 @@ from dash import ALL, Dash, Input, Output, State, ctx, html
 from ccl import text
 from ccl.bound import Bound, Cut, Path
 from ccl.plans import Schedule
-from ccl.result import Result, Status, Stop
+from ccl.result import Result, Status, Stop, verdict_of
 from ccl.topology import Topology
 from designer.shell import ids, ui
 from designer.shell.request import Json, callback, inputs, method_title, same_question, states
-from designer.views.solve.header import answer, proof_of
+from designer.views.solve.header import above, answer, proof_of
 from formulations.analyses.chunk_counts import chunks_per_shard
 from widgets.charts.load import MOST_ROWS, ROWS, link_load_figure
 from widgets.words import BOUND_LABELS, cut_words
@@ -27,6 +27,8 @@ IMPORTED = "from "
 TOP = 10
 """Links that are listed by their load."""
 
+AS_LONG = 1 + 1e-9
+"""Times that differ by less are the same."""
 STOPPED = "stopped, and the best schedule is kept"
 """What the page says of a solve that the user has ended."""
 
@@ -114,9 +116,35 @@ def cut_of(bound: Mapping[str, Any]) -> Json:
 def bounds_summary(
     known: Mapping[str, Any] | None, fresh: Mapping[str, Any] | None
 ) -> Sequence[Mapping[str, Any]]:
-    """Return the bounds of a schedule that is up to date, else those of the drawing."""
-    bounds: Sequence[Mapping[str, Any]] = (fresh or known or {}).get("bounds", ())
+    """Return the bounds of a schedule that is up to date and of the drawing, or of the drawing."""
+    bounds: Sequence[Mapping[str, Any]] = (beside(fresh, known) or known or {}).get("bounds", ())
     return bounds
+
+
+def beside(
+    summary: Mapping[str, Any] | None, known: Mapping[str, Any] | None
+) -> Mapping[str, Any] | None:
+    """Return a summary with the bounds for every plan that the page knows of its question, too.
+
+    A formulation has the quick ones alone, and a plan is no farther from the best because it was
+    found by another. Bounds above its makespan are of a question before.
+    """
+    every = [each for each in (known or {}).get("bounds", ()) if not each["whole_chunks"]]
+    if summary is None or any(each["makespan"] > summary["makespan"] * AS_LONG for each in every):
+        return summary
+    own = [each for each in summary["bounds"] if not each["whole_chunks"]]
+    least = max((float(each["makespan"]) for each in own), default=0.0)
+    more = [each for each in every if each["makespan"] > least * AS_LONG]
+    if not more:
+        return summary
+    gap = max(0.0, summary["makespan"] / more[0]["makespan"] - 1)
+    plain = not (summary["optimal"] or summary["whole"] or summary["throughput"])
+    return {
+        **summary,
+        "gap": gap,
+        "verdict": verdict_of(Status.FEASIBLE, gap=gap, chunk=0) if plain else summary["verdict"],
+        "bounds": [*more, *summary["bounds"]],
+    }
 
 
 def cut_on_canvas(bounds: Sequence[Mapping[str, Any]], choice: str | int | None) -> int | None:
@@ -155,7 +183,7 @@ def schedule_panel(
         verdict = ui.banner("clock", "plain", f"Out of date: {stale} has changed. Solve again.")
     stats = [
         _stat(text.duration(summary["makespan"]), "makespan"),
-        _stat(text.share(summary["gap"]), "above the lower bound"),
+        _stat(text.share(summary["gap"]), above(summary)),
         _stat(text.bandwidth(summary["algbw"]), "algbw"),
         _stat(text.bandwidth(summary["busbw"]), "busbw"),
     ]
@@ -379,10 +407,11 @@ def _schedule(app: Dash) -> None:
         wrong = (known or {}).get("trouble")
         asked_else = "" if same_question(summary, request) else "the request"
         changed = "the drawing" if stale else asked_else
+        shown = summary if changed else beside(summary, known)
         return {
-            "schedule": schedule_panel(summary, stale=changed, solving=bool(job)),
+            "schedule": schedule_panel(shown, stale=changed, solving=bool(job)),
             "trouble": trouble(wrong),
-            "answer": answer(summary, stale=changed, solving=bool(job), trouble=wrong),
+            "answer": answer(shown, stale=changed, solving=bool(job), trouble=wrong),
             "solve_disabled": bool(wrong),
         }
 

@@ -73,7 +73,7 @@ def figures(today: Json | None, now: Json | None) -> list[Any]:
             "Steady state, per call",
             text.duration,
             (before.get("each"), now["each"]),
-            note=f"makespan per {text.size(now['size'])}, without end",
+            note=f"time for {text.size(now['size'])}, call after call",
             less=True,
         ),
         _card(

@@ -51,6 +51,7 @@ from typing import Literal
 
 import numpy as np
 
+from ccl import text
 from ccl.bound import Cut, across
 from ccl.errors import ProblemError
 from ccl.problem import Problem
@@ -398,7 +399,7 @@ def sentences(found: Sensitivity) -> tuple[str, ...]:
 
 
 def _bottleneck(found: Sensitivity) -> str:
-    rate = f"{found.problem.collective.kind} runs at {found.algbw:.6g} GB/s at best"
+    rate = f"{found.problem.collective.kind} runs at {text.bandwidth(found.algbw)} at best"
     if not found.cuts:
         held = enumerate_words([each.words for each in found.effects if each.matters], MOST_CLASSES)
         return f"{rate}: no cut alone says so, but the prices of {held}."
@@ -471,7 +472,7 @@ def _idle(found: Sensitivity) -> Iterator[str]:
 
 def _cut(found: Sensitivity, cut: Cut) -> str:
     where, names = across(cut, found.problem.topology)
-    return f"{cut.bandwidth:.6g} GB/s {where} {enumerate_words(names, SIDE)}"
+    return f"{text.bandwidth(cut.bandwidth)} {where} {enumerate_words(names, SIDE)}"
 
 
 def percent(share: Number) -> str:

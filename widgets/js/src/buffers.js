@@ -38,7 +38,8 @@ export class Buffers {
    * @param {number} time µs
    */
   seek(time) {
-    const until = time * (1 + 1e-9) + 1e-9;
+    // Scenes write times with eight digits, the last arrival perhaps a little after the end.
+    const until = time * (1 + 1e-7) + 1e-9;
     if (this.next && this.arrivals[this.next - 1].time > until) this.#rewind();
     while (this.next < this.arrivals.length && this.arrivals[this.next].time <= until) {
       const { device, chunk, level } = this.arrivals[this.next++];

@@ -37,8 +37,8 @@ function levelsOf({ devices, links }) {
   return levels;
 }
 
-/** Names of the tiers in their order: inside hosts, between GPUs, and upwards. @param {number} tier */
-const tierName = (tier) => (tier < 0 ? "Inside hosts" : tier === 0 ? "GPU to GPU" : `Tier ${tier}`);
+/** Names of the tiers in their order: inside hosts, between GPUs, and upwards. @param {number} tier @param {boolean} hosted whether some are inside hosts */
+const tierName = (tier, hosted) => (tier < 0 ? "Inside hosts" : tier > 0 ? `Tier ${tier}` : hosted ? "Between hosts" : "GPU to GPU");
 
 /** Names of the tiers by links. @param {Topology} topology */
 function tiersOf(topology) {
@@ -46,7 +46,8 @@ function tiersOf(topology) {
   const levels = levelsOf(topology);
   const inside = ({ src, dst }) => hosts.get(src) !== null && hosts.get(src) === hosts.get(dst);
   const tiers = topology.links.map((link) => (inside(link) ? -1 : Math.max(levels.get(link.src) ?? 1, levels.get(link.dst) ?? 1)));
-  return { names: tiers.map(tierName), order: [...new Set(tiers)].sort((a, b) => a - b).map(tierName) };
+  const named = (each) => each.map((tier) => tierName(tier, tiers.includes(-1)));
+  return { names: named(tiers), order: named([...new Set(tiers)].sort((a, b) => a - b)) };
 }
 
 /**

@@ -66,6 +66,13 @@ test("a buffer fills when the chunk has arrived, and empties when time runs back
   assert.deepEqual([0, 9.9, 10, 20, 5].map(held), [[1, 0, 0], [1, 0, 0], [1, 1, 0], [1, 1, 1], [1, 0, 0]]);
 });
 
+test("what arrives with the end is there at the end, though its time is written with eight digits", () => {
+  const end = 3500 / 3;
+  const buffers = new Buffers(chain({ transfers: [[0, "a", "b", 0, 10, 1], [0, "b", "c", 10, 1166.6667, 1]], makespan: end }));
+  assert.equal(buffers.seek(end).get("c")[0], 1);
+  assert.equal(buffers.seek(end - 0.01).get("c")[0], 0);
+});
+
 test("fractions of a chunk add up to it", () => {
   const parts = [0.5, 0.25, 0.25].map((part, i) => [0, "a", "b", i, i + 1, part]);
   const buffers = new Buffers(chain({ transfers: parts }));

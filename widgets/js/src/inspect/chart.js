@@ -192,13 +192,14 @@ export class Chart {
     ctx.font = `640 11px ${FONT}`;
     ctx.fillStyle = colors.text;
     ctx.fillText("Time", gantt.x, 13);
-    ctx.fillText(plan.planned ? "Epochs" : "Steps", grid.x, 13);
-    const wide = ctx.measureText(plan.planned ? "Epochs" : "Steps").width;
+    const title = plan.planned ? "Planned epochs" : "Steps";
+    ctx.fillText(title, grid.x, 13);
+    const wide = ctx.measureText(title).width;
     const timeWide = ctx.measureText("Time").width;
     ctx.font = `11px ${FONT}`;
     ctx.fillStyle = colors.dim;
     ctx.fillText("µs", gantt.x + timeWide + 5, 13);
-    const part = columns.count < plan.columns ? `${columns.first}–${columns.first + columns.count - 1} of ${plan.columns}` : plan.planned ? "as planned" : "of the player";
+    const part = columns.count < plan.columns ? `${columns.first}–${columns.first + columns.count - 1} of ${plan.columns}` : plan.planned ? "" : "of the player";
     if (ctx.measureText(part).width + wide + 5 < grid.width) ctx.fillText(part, grid.x + wide + 5, 13);
     ctx.font = `10px ${FONT}`;
     for (const time of this.#ticks()) {
