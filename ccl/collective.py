@@ -173,9 +173,10 @@ class Collective:
         """
         if parts < 1:
             raise ProblemError(f"{self.kind} needs 1 part per chunk or more, got {parts}")
-        _few(len(self.chunks) * parts, self.kind)
         ends = sum(len(each.holders) + len(each.destinations) for each in self.chunks)
-        _few_ends(ends * parts, self.kind)
+        most = f"at most {min(CHUNK_LIMIT // len(self.chunks), END_LIMIT // ends):,}"
+        _few(len(self.chunks) * parts, self.kind, most)
+        _few_ends(ends * parts, self.kind, most)
         chunks = tuple(
             piece
             for chunk in self.chunks
@@ -415,19 +416,19 @@ def _in_chunks(shards: Collective, chunks: int | None) -> Collective:
     return replace(shards.cut(chunks), whole=True)
 
 
-def _few(chunks: int, kind: str) -> None:
+def _few(chunks: int, kind: str, wanted: str = "fewer chunks") -> None:
     if chunks > CHUNK_LIMIT:
         raise ProblemError(
             f"{kind} would have {chunks:,} chunks and at most {CHUNK_LIMIT:,} are kept; "
-            "ask for fewer chunks per shard"
+            f"ask for {wanted} per shard"
         )
 
 
-def _few_ends(ends: int, kind: str) -> None:
+def _few_ends(ends: int, kind: str, wanted: str = "fewer chunks") -> None:
     if ends > END_LIMIT:
         raise ProblemError(
             f"{kind} would have chunks with {ends:,} holders and destinations in all, and at most "
-            f"{END_LIMIT:,} are handled; ask for fewer chunks per shard"
+            f"{END_LIMIT:,} are handled; ask for {wanted} per shard"
         )
 
 

@@ -94,7 +94,8 @@ def test_p_fills_the_screen_with_drawing_clock_and_caption(summing: Any) -> None
     present(summing)
     box = summing.root.bounding_box()
     assert (box["width"], box["height"]) == (1280, 800)
-    for gone in (".tl-bar", ".tl-log", ".tl-legend", ".tl-in"):
+    expect(page.locator(".tl-legend")).to_contain_text("Chunk origin")
+    for gone in (".tl-bar", ".tl-log", ".tl-in"):
         expect(page.locator(gone)).to_be_hidden()
     expect(page.locator(".tl-strip")).to_be_visible()
     expect(page.locator(".tl-caption p")).to_be_visible()

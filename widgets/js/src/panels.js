@@ -137,10 +137,17 @@ export class Panels {
       ? swatches.flatMap((color, i) => [`${color} ${(i / swatches.length) * 100}%`, `${color} ${((i + 1) / swatches.length) * 100}%`])
       : swatches;
     const ramp = (list, label) => h("i", { style: `background:linear-gradient(90deg,${list.join(",")})`, title: label });
+    const { origins } = playback;
+    const few = swatches.length <= 8 && origins.length === swatches.length;
     const parts = [
-      h("span", classes.length ? { class: "tl-gap" } : {}, "Chunk origin"), h("em", {}, name(playback.origins[0])),
-      ramp(stops.length > 1 ? stops : [...stops, ...stops], "colour of each origin"),
-      h("em", {}, name(playback.origins.at(-1))),
+      h("span", classes.length ? { class: "tl-gap" } : {}, "Chunk origin"),
+      ...(few
+        ? origins.map((origin, i) => h("span", { class: "tl-origin" }, h("i", { style: `background:${swatches[i]}` }), h("em", {}, name(origin))))
+        : [
+          h("em", {}, name(origins[0])),
+          ramp(stops.length > 1 ? stops : [...stops, ...stops], "colour of each origin"),
+          h("em", {}, name(origins.at(-1))),
+        ]),
     ];
     const many = playback.scene.every;
     if (many) parts.push(h("span", { class: "tl-gap" }, `${playback.scene.chunks.length.toLocaleString("en")} of ${many.toLocaleString("en")} chunks are shown`));

@@ -171,7 +171,9 @@ export class Timeline {
     const epoch = epochsGone(done, hiding ? null : playback.epochs);
     const whole = moment(clock.time, playback.makespan);
     const time = hiding ? whole.replace(/ of \S+/, "") : whole;
-    const [first, second] = canvas.stale ? ["Out of date", "solve again"] : on ? [time, epoch] : [epoch, time];
+    // Before a class there is one count: that of the caption's steps, where the plan has some.
+    const spoken = on ? [time, playback.steps.length ? "" : epoch] : [epoch, time];
+    const [first, second] = canvas.stale ? ["Out of date", "solve again"] : spoken;
     const text = `${first}\n${second}`;
     if (this.shownText === text) return;
     this.shownText = text;
