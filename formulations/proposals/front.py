@@ -267,9 +267,9 @@ def _compared(candidate: Candidate, other: Candidate) -> list[str]:
         said.append(f"takes {text.enumerate_words(slower)} as {other.name}")
     takes, saves = _paid(candidate, other), _paid(other, candidate)
     if takes:
-        said.append(f"it takes {text.enumerate_words(takes)}")
+        said.append(f"it needs {text.enumerate_words(takes)}")
     if saves and not faster:
-        said.append(f"{other.name} takes {text.enumerate_words(saves)}")
+        said.append(f"{other.name} needs {text.enumerate_words(saves)}")
     return said
 
 

@@ -347,8 +347,8 @@ class Rate:
     def bound(self) -> Bound:
         """The proof that no plan has a better steady state."""
         what = (
-            f"at most {float(self.shards):.6g} GB/s of each root's data can leave this cut, "
-            "the worst of all (ForestColl, equation 1)"
+            f"at most {float(self.shards):.6g} GB/s of each GPU's data can cross this cut, "
+            "and no other is tighter (ForestColl, equation 1)"
         )
         return Bound(float(self.makespan), "cut", self.cut, what, steady=True)
 
