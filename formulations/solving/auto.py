@@ -415,15 +415,17 @@ class Search:
             self._try(LISTS, parts=parts, seconds=self._share(2))
 
     def _exactly(self) -> None:
-        """Let solvers try, where the bounds leave room for a plan that they could find."""
+        """Let solvers try, each leaving time to the next, where bounds leave room for a plan."""
         seconds = EFFORT[self.options.effort] * (3 if self._in_two() else 1)
         if not seconds:
             return
-        for name in EXACT:
+        names = [name for name in EXACT if self._able(name)]
+        for name in names:
             if self._done:
                 return
+            part = seconds if name == names[-1] else min(seconds, self._share(1.7) or math.inf)
             if not self._hopeless(formulation(name)):
-                self._try(name, seconds=seconds)
+                self._try(name, seconds=part)
 
     def _hopeless(self, chosen: Formulation) -> bool:
         """Return whether no plan of this method's kind can be better than the best."""
