@@ -57,7 +57,6 @@ from ccl.errors import LimitReached
 from ccl.options import option
 from ccl.problem import Problem
 from ccl.result import Result
-from ccl.topology import Topology
 from formulations.core.registry import Formulation
 from formulations.core.run import Run
 
@@ -171,23 +170,17 @@ def _scanned(run: Run, rate: Rate, most: int) -> int:
 
 def _all_reduce(run: Run, options: Options) -> Planned:
     from formulations.engines.forestcoll.plans import combined, halves, mirrored  # noqa: PLC0415
-    from formulations.engines.forestcoll.search import forest_rate  # noqa: PLC0415
+    from formulations.engines.forestcoll.search import forest_rate, symmetric_links  # noqa: PLC0415
 
     up, down = halves(run.problem)
     gather = forest_rate(down)
-    alike = _both_ways(run.problem.topology)
+    alike = symmetric_links(gather.network) is not None
     reduce = gather if alike else forest_rate(up)
     free = _free(run, options, equal=float(reduce.makespan + gather.makespan))
     if free is not None:
         return free
     gathering = _half(run, gather, options)
     return combined(mirrored(gathering) if alike else _half(run, reduce, options), gathering)
-
-
-def _both_ways(topology: Topology) -> bool:
-    """Return whether every link has its like the other way, so that trees serve both halves."""
-    links = {(*each.ends, each.bandwidth) for each in topology.links}
-    return not topology.limits and links == {(dst, src, many) for src, dst, many in links}
 
 
 def _free(run: Run, options: Options, *, equal: float) -> Planned | None:

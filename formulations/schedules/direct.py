@@ -30,7 +30,7 @@ from scipy.sparse import csgraph
 from ccl.collective import COLLECTIVES
 from ccl.errors import LimitReached, SolveError
 from ccl.problem import Problem
-from ccl.result import Result, Stop
+from ccl.result import SAME, Result, Stop
 from ccl.topology import Topology
 from formulations.core.refusals import no_stores
 from formulations.core.registry import Formulation, NoOptions
@@ -53,9 +53,6 @@ SOON = 20_000
 
 EACH = 1e-4
 """Seconds that a send takes to be placed, verified and replayed, about."""
-
-SAME = 1e-9
-"""Paths within this share of one another take the same time."""
 
 _Transfer = tuple[int, int, tuple[str, ...]]
 """Its turn, the chunk and the path."""

@@ -6,7 +6,8 @@ the smallest share requires, and an epoch a small part of the shortest send, so 
 the share that windows leave it, is there before F times the time at which it was there. A time in
 which a link lets nothing through is waited out first. The replay forgets the epochs and is as
 early as the order allows (`ccl.simulate`): no later than on links that are slowed for ever, since
-what has a link for itself, and more of it, is done earlier.
+what has a link for itself, and more of it, is done earlier. Where the other links lead everywhere,
+plans are also made without those that windows make dead, and nothing is waited for.
 """
 
 from __future__ import annotations

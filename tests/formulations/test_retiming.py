@@ -11,7 +11,6 @@ from ccl.collective import all_gather, all_to_all, make_collective
 from ccl.errors import ProblemError, SolveError
 from ccl.plans import Schedule
 from ccl.problem import Problem, Window
-from ccl.result import Status
 from ccl.simulate import simulate
 from ccl.verify import verify, verify_timeline
 from formulations import formulation, solve
@@ -149,9 +148,9 @@ def test_auto_tries_constructions_under_windows_too(monkeypatch):
 
     monkeypatch.setattr(windows, "answer", answered)
     problem = Problem(open_cluster("ring:gpus=4"), all_gather(4, MB), HALVED)
-    found = solve(problem, options={"effort": "quick"})
+    solve(problem, options={"effort": "quick"})
 
-    assert {"list", "direct", "bruck"} <= set(seen) or found.status is Status.OPTIMAL
+    assert {"list", "direct", "bruck"} <= set(seen)
 
 
 def test_a_ring_goes_on_at_full_rate_after_the_window():

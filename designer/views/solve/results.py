@@ -12,7 +12,7 @@ from dash import ALL, Dash, Input, Output, State, ctx, html
 from ccl import text
 from ccl.bound import Bound, Cut, Path
 from ccl.plans import Schedule
-from ccl.result import Result, Status, Stop, verdict_of
+from ccl.result import SAME, Result, Status, Stop, verdict_of
 from ccl.topology import Topology
 from designer.shell import ids, ui
 from designer.shell.request import Json, callback, inputs, method_title, same_question, states
@@ -27,8 +27,6 @@ IMPORTED = "from "
 TOP = 10
 """Links that are listed by their load."""
 
-AS_LONG = 1 + 1e-9
-"""Times that differ by less are the same."""
 STOPPED = "stopped, and the best schedule is kept"
 """What the page says of a solve that the user has ended."""
 
@@ -130,11 +128,13 @@ def beside(
     found by another. Bounds above its makespan are of a question before.
     """
     every = [each for each in (known or {}).get("bounds", ()) if not each["whole_chunks"]]
-    if summary is None or any(each["makespan"] > summary["makespan"] * AS_LONG for each in every):
+    if summary is None or any(
+        each["makespan"] > summary["makespan"] * (1 + SAME) for each in every
+    ):
         return summary
     own = [each for each in summary["bounds"] if not each["whole_chunks"]]
     least = max((float(each["makespan"]) for each in own), default=0.0)
-    more = [each for each in every if each["makespan"] > least * AS_LONG]
+    more = [each for each in every if each["makespan"] > least * (1 + SAME)]
     if not more:
         return summary
     gap = max(0.0, summary["makespan"] / more[0]["makespan"] - 1)

@@ -29,6 +29,7 @@ from formulations.engines.forestcoll.search import (
     Rate,
     forest_rate,
     network_of,
+    symmetric_links,
 )
 from formulations.engines.forestcoll.splitting import Packed, Route, Routes, pack, split
 from formulations.engines.interval_overlay import exact_parts, refined
@@ -239,7 +240,7 @@ def _all_reduce(packer: Packer) -> Forest:
         f"{float(root.out):.6g} GB/s down; {float(nbytes / root.into + nbytes / root.out):.6g} µs "
         "if each half had the links alone, one after the other"
     )
-    back = roots.symmetric_links(network)
+    back = symmetric_links(network)
     rates = roots.alone(network, root.rank)
     whole = None
     if packer.options.halves == "at once":

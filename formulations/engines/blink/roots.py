@@ -55,7 +55,14 @@ from scipy import sparse
 from ccl.result import ModelSize
 from formulations.engines.epoch_grid.arcs import distances
 from formulations.engines.forestcoll.plans import Shares, leaving
-from formulations.engines.forestcoll.search import BYTES, Ints, Network, Rate, rate_of
+from formulations.engines.forestcoll.search import (
+    BYTES,
+    Ints,
+    Network,
+    Rate,
+    rate_of,
+    symmetric_links,
+)
 from formulations.engines.kernels.arborescence import FAR, arborescences
 from formulations.engines.kernels.maxflow import newton, tight_sides
 from formulations.solvers import cp
@@ -89,16 +96,6 @@ def of_root(network: Network, rank: int) -> Network:
 def turned_round(network: Network) -> Network:
     """Return the network with every link reversed."""
     return replace(network, src=network.dst, dst=network.src)
-
-
-def symmetric_links(network: Network) -> np.ndarray | None:
-    """Return the number of the link back of each, None where one lacks or has another bandwidth."""
-    many = len(network.weight)
-    keys, back = network.src * many + network.dst, network.dst * many + network.src
-    order = np.argsort(keys)
-    place = order[np.minimum(np.searchsorted(keys[order], back), len(keys) - 1)]
-    same = (keys[place] == back) & (network.capacity[place] == network.capacity)
-    return place if same.all() else None
 
 
 def best_root(network: Network, rank: int | None) -> Root:

@@ -196,7 +196,7 @@ def walked(
         Of each chunk of the collective, shape (chunks,).
     there
         µs at which each chunk is at each device, inf where it is not, shape (chunks, devices);
-        empty where every message carries a sum of its own.
+        empty where every message carries a sum of its own, or the only one of its chunk.
     one_port
         Whether, of a message alone, all that its place sends and takes in goes through one port.
 

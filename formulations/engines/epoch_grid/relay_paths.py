@@ -51,8 +51,8 @@ def relay_paths(topology: Topology) -> Iterator[tuple[str, ...]]:
             yield from onwards((each.name,))
 
 
-def _too_many(topology: Topology, most: int) -> bool:
-    """Return whether even the shortest of them are more than so many, before any is listed.
+def _too_many(topology: Topology) -> bool:
+    """Return whether even the shortest of them are more than `MOST`, before any is listed.
 
     Where those from the first devices are few it is not looked at on.
     """
@@ -62,8 +62,8 @@ def _too_many(topology: Topology, most: int) -> bool:
     for seen, root in enumerate(stores, 1):
         _, many = _shortest(out, root, topology.index, stores)
         found += sum(many[name] for name in stores & many.keys()) - 1
-        if found > most or 2 * found * len(stores) < most * seen:
-            return found > most
+        if found > MOST or 2 * found * len(stores) < MOST * seen:
+            return found > MOST
     return False
 
 
@@ -146,7 +146,7 @@ def listed(topology: Topology, *, fewer: bool) -> list[tuple[str, ...]]:
         If there are none.
     """
     routes = None
-    if not _too_many(topology, MOST):
+    if not _too_many(topology):
         routes = _no_more(topology, relay_paths(topology))
     if routes is None and fewer:
         pairs = sum(each.stores for each in topology.devices) ** 2

@@ -162,6 +162,16 @@ def cut_decides(problem: Problem) -> bool:
     return not problem.adds_for_several and refusal(problem) is None
 
 
+def symmetric_links(network: Network) -> np.ndarray | None:
+    """Return the number of the link back of each, None where one lacks or has another bandwidth."""
+    many = len(network.weight)
+    keys, back = network.src * many + network.dst, network.dst * many + network.src
+    order = np.argsort(keys)
+    place = order[np.minimum(np.searchsorted(keys[order], back), len(keys) - 1)]
+    same = (keys[place] == back) & (network.capacity[place] == network.capacity)
+    return place if same.all() else None
+
+
 def network_of(problem: Problem) -> Network:
     """Return the network of a problem that spreads or adds up; a reduction is turned round.
 

@@ -46,7 +46,8 @@ function tiersOf(topology) {
   const levels = levelsOf(topology);
   const inside = ({ src, dst }) => hosts.get(src) !== null && hosts.get(src) === hosts.get(dst);
   const tiers = topology.links.map((link) => (inside(link) ? -1 : Math.max(levels.get(link.src) ?? 1, levels.get(link.dst) ?? 1)));
-  const named = (each) => each.map((tier) => tierName(tier, tiers.includes(-1)));
+  const hosted = tiers.includes(-1);
+  const named = (each) => each.map((tier) => tierName(tier, hosted));
   return { names: named(tiers), order: named([...new Set(tiers)].sort((a, b) => a - b)) };
 }
 

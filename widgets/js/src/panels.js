@@ -10,6 +10,8 @@ import { bandwidth, bytes, digits, duration } from "./units.js";
 
 /** Rows that the text panel shows of an epoch. */
 const MOST_ROWS = 60;
+/** Origins of chunks up to which the legend names each. */
+const NAMED = 8;
 
 /** Icon, title, the command if it is not called as the icon, its arguments; null parts groups. @type {any[]} */
 const TOOLS = [
@@ -133,19 +135,15 @@ export class Panels {
     const ranks = canvas.sceneRanks;
     const name = (origin) => ranks[origin] ?? `rank ${origin}`;
     const swatches = canvas.originColors;
-    const stops = swatches.length <= 8
-      ? swatches.flatMap((color, i) => [`${color} ${(i / swatches.length) * 100}%`, `${color} ${((i + 1) / swatches.length) * 100}%`])
-      : swatches;
     const ramp = (list, label) => h("i", { style: `background:linear-gradient(90deg,${list.join(",")})`, title: label });
     const { origins } = playback;
-    const few = swatches.length <= 8 && origins.length === swatches.length;
     const parts = [
       h("span", classes.length ? { class: "tl-gap" } : {}, "Chunk origin"),
-      ...(few
+      ...(origins.length <= NAMED
         ? origins.map((origin, i) => h("span", { class: "tl-origin" }, h("i", { style: `background:${swatches[i]}` }), h("em", {}, name(origin))))
         : [
           h("em", {}, name(origins[0])),
-          ramp(stops.length > 1 ? stops : [...stops, ...stops], "colour of each origin"),
+          ramp(swatches, "colour of each origin"),
           h("em", {}, name(origins.at(-1))),
         ]),
     ];
