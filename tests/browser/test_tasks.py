@@ -703,6 +703,7 @@ def picture_for_slides(hand: Hand) -> None:
     words = page.get_by_label("Search formats")
     hand.press(words)
     words.fill("picture svg")
+    hand.settle()  # the list is drawn anew, and what had the focus in it is gone
     entry = page.locator(".ds-exp-entry", has_text="Picture, SVG")
     expect(entry).to_be_enabled(timeout=SLOW)
     hand.press(entry)
