@@ -317,15 +317,21 @@
         });
       },
 
-      /** The plans that are ticked, in the order of the ticks; no more can be than there are players. */
+      /**
+       * The plans that are ticked, in the order of the ticks; no more can be than there are players.
+       * A table that is drawn anew may be of the time before the last ticks: its marks follow what is picked.
+       */
       picked(checked, before) {
-        const keys = window.dash_clientside.callback_context.inputs_list[0].map(({ id }) => id["compare-pick"]);
-        const now = new Set(keys.filter((_, i) => checked[i]));
+        const { inputs_list: inputs, triggered } = window.dash_clientside.callback_context;
+        const keys = inputs[0].map(({ id }) => id["compare-pick"]);
+        const anew = triggered.length > 1 && triggered.length === keys.length;
+        const now = new Set(keys.filter((key, i) => (anew ? before.includes(key) : checked[i])));
         const picked = [...before.filter((key) => now.delete(key)), ...now].slice(0, 4);
         const full = picked.length >= 4;
         return [
           String(picked) === String(before) ? no() : picked,
           keys.map((key) => full && !picked.includes(key)),
+          anew ? keys.map((key) => picked.includes(key)) : keys.map(no),
         ];
       },
 

@@ -246,6 +246,9 @@ def _urgent_first(model: FlowModel, horizon: int) -> None:
 def _fewest(model: FlowModel, aim: Aim, *, given: int | None) -> tuple[Stop, int | None]:
     """Offer plans of fewer and fewer epochs: steps that double until there is one, then halve.
 
+    The first two steps are of one epoch: on most grids the least that a bound allows, or the next,
+    has a plan.
+
     Return why it stopped and the horizon of the last plan, None without a plan.
     """
     run, tau = model.run, model.hops.grid.epoch_duration
@@ -253,7 +256,7 @@ def _fewest(model: FlowModel, aim: Aim, *, given: int | None) -> tuple[Stop, int
     shortest = best.duration if isinstance(best, Schedule) else math.inf
     if given is not None:
         model.check(given)
-    low, step = (given or model.least()) - 1, 1
+    low, step, longer = (given or model.least()) - 1, 1, 1
     high = None
     while high is None or high - low > 1:
         horizon = low + step if high is None else (low + high) // 2
@@ -271,7 +274,7 @@ def _fewest(model: FlowModel, aim: Aim, *, given: int | None) -> tuple[Stop, int
         except Infeasible:
             if given is not None:
                 raise Infeasible(proved_short(horizon, model.least(), each=tau)) from None
-            low, step = horizon, 2 * step
+            low, step, longer = horizon, longer, 2 * longer
         except LimitReached:
             return Stop.TIME_LIMIT, high
         else:

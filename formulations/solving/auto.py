@@ -423,7 +423,7 @@ class Search:
         for name in names:
             if self._done:
                 return
-            part = seconds if name == names[-1] else min(seconds, self._share(1.7) or math.inf)
+            part = seconds if name == names[-1] else min(seconds, self._share(1.5) or math.inf)
             if not self._hopeless(formulation(name)):
                 self._try(name, seconds=part)
 

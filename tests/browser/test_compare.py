@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Request, Route, expect
 
 from ccl.collective import all_gather
 from ccl.layout import layout
@@ -147,6 +147,37 @@ def test_three_methods_at_two_sizes_are_compared_played_and_opened(designer: Pag
     expect(page.locator("#schedule")).not_to_contain_text("Out of date")
     expect(page.get_by_role("textbox", name="Formulation")).to_have_value("Ring")
     assert page.evaluate("document.querySelector('#canvas .tl').__canvas.clock.end") > 0
+
+
+def test_a_tick_outlives_a_table_that_was_drawn_before_it(designer: Page) -> None:
+    """The table for opened details is on its way while a row is ticked, and another after it."""
+    page = designer
+    run(page)
+    watch = page.get_by_role("checkbox", name="Watch ")
+    watch.nth(0).check()
+    late: list[Route] = []
+
+    def drawn(request: Request) -> bool:
+        return "compare-table.children" in (request.post_data or "")
+
+    def held(route: Route) -> None:
+        if drawn(route.request) and not late:
+            late.append(route)
+        else:
+            route.continue_()
+
+    page.route(re.compile("_dash-update-component"), held)
+    with page.expect_request(drawn):
+        page.get_by_role("button", name="Details of ring").first.click()
+    watch.nth(1).check()
+    expect(page.get_by_role("button", name="Watch 2 in step")).to_be_visible()
+    late[0].continue_()
+    expect(page.locator(".ds-cmp-detail")).to_be_visible()
+    expect(page.locator(".ds-cmp-tick input:checked")).to_have_count(2)
+    watch.nth(0).uncheck()
+    expect(page.locator(".ds-cmp-tick input:checked")).to_have_count(1)
+    watch.nth(2).check()
+    expect(page.get_by_role("button", name="Watch 2 in step")).to_be_visible()
 
 
 def test_it_goes_grey_comes_back_after_a_reload_and_is_exported(designer: Page) -> None:

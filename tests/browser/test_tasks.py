@@ -752,7 +752,9 @@ def four_players_and_their_difference(hand: Hand) -> None:
     sizes.fill("16KB, 1MB")
     hand.press(page.get_by_role("button", name="Compare", exact=True))
     expect(page.locator("#compare-status")).to_contain_text("Finished: 4 rows", timeout=SLOW)
-    for each in page.get_by_role("checkbox", name="Watch ").all():
+    watch = page.get_by_role("checkbox", name="Watch ")
+    expect(watch).to_have_count(4)
+    for each in watch.all():
         tick(hand, each)
     hand.press(page.get_by_role("button", name="Watch 4 in step"))
     players = page.locator(".tlp-side")

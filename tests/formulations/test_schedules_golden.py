@@ -170,7 +170,7 @@ def test_auto_is_never_worse_than_a_single_method(row):
         if each.keeps_chunks(problem) or not whole
     ]
 
-    seconds = 10 if row in SEARCHED else 6
+    seconds = 20 if row in SEARCHED else 6
     found = {name: solve(problem, name, time_limit=seconds) for name in names}
     alone = {name: each.makespan for name, each in found.items() if name != "auto"}
 

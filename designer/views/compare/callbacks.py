@@ -388,6 +388,7 @@ def _pick(app: Dash) -> None:
         ClientsideFunction("topoloom", "picked"),
         Output(ids.COMPARE_PICKED, "data"),
         Output({"compare-pick": ALL}, "disabled"),
+        Output({"compare-pick": ALL}, "checked"),
         Input({"compare-pick": ALL}, "checked"),
         State(ids.COMPARE_PICKED, "data"),
     )
