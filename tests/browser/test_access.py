@@ -88,7 +88,7 @@ def test_axe_finds_nothing_in_what_opens_above_the_page(designer):
     page.get_by_role("dialog").wait_for()
     found["mathematics"] = violations(page)
     page.keyboard.press("Escape")
-    page.get_by_role("button", name="Options of the formulation").click()
+    page.get_by_role("button", name="Options of the method").click()
     page.get_by_role("dialog").wait_for()
     found["options"] = violations(page)
     page.keyboard.press("Escape")

@@ -145,7 +145,7 @@ def test_three_methods_at_two_sizes_are_compared_played_and_opened(designer: Pag
     expect(page.locator("#canvas-pane .tl")).to_be_visible()
     expect(page.locator("#schedule")).to_contain_text("All-gather of 1 MB")
     expect(page.locator("#schedule")).not_to_contain_text("Out of date")
-    expect(page.get_by_role("textbox", name="Formulation")).to_have_value("Ring")
+    expect(page.get_by_role("textbox", name="Method")).to_have_value("Ring")
     assert page.evaluate("document.querySelector('#canvas .tl').__canvas.clock.end") > 0
 
 

@@ -44,7 +44,7 @@ def solver_processes(server_pid):
 
 def choose(page, title):
     """Choose a formulation by its title."""
-    page.get_by_role("textbox", name="Formulation").click()
+    page.get_by_role("textbox", name="Method").click()
     page.get_by_role("option").filter(has_text=title).first.click()
 
 
@@ -169,7 +169,7 @@ def test_the_gap_is_drawn_while_the_solve_runs_and_is_accepted(designer, server)
     page.get_by_role("button", name="Solve", exact=True).click()
     page.locator("#schedule .ds-stats").wait_for(timeout=SLOW)
     state = page.locator("#progress-line [role=status]")
-    expect(state).to_have_text(re.compile(r"^Incumbent \d+, still solving$"))
+    expect(state).to_have_text(re.compile(r"^Plan \d+, still solving$"))
     expect(page.locator("#plan-box")).to_be_hidden()
     begun = series(page, "best")
     assert begun.startswith("M")
@@ -256,7 +256,7 @@ def test_a_horizon_that_is_too_small_is_told_in_place_and_put_right(designer):
     page.get_by_role("dialog").get_by_role("button", name="Open").click()
     expect(page.locator("#counts")).to_contain_text("8 GPUs")
     choose(page, "TE-CCL: chunks in epochs (MILP)")
-    page.get_by_role("button", name="Options of the formulation").click()
+    page.get_by_role("button", name="Options of the method").click()
     field = page.get_by_role("dialog").get_by_label("Epochs at most")
     field.fill("1")
     page.wait_for_timeout(2000)  # until the server has it, on a slow machine too
@@ -271,7 +271,7 @@ def test_a_horizon_that_is_too_small_is_told_in_place_and_put_right(designer):
     page.locator("#schedule .ds-stats").wait_for(timeout=SLOW)
     expect(page.locator("#fault")).to_be_empty()
     page.locator("#solve").wait_for(state="visible", timeout=SLOW)
-    page.get_by_role("button", name="Options of the formulation").click()
+    page.get_by_role("button", name="Options of the method").click()
     expect(field).to_have_value(re.compile(rf"^{epochs}\b"))
 
 
@@ -437,7 +437,7 @@ def test_a_gallery_cluster_opens_with_its_parameters_and_can_be_undone(designer)
 
 def test_a_formulation_that_refuses_says_why(designer):
     page = designer.page
-    page.get_by_role("textbox", name="Formulation").click()
+    page.get_by_role("textbox", name="Method").click()
     option = page.get_by_role("option").filter(has_text="Unavailable").first
     expect(option).to_contain_text("it supports")
     page.keyboard.press("Escape")

@@ -145,7 +145,7 @@ def test_a_duplicated_tab_goes_on_with_a_copy(designer, server):
 
 def test_another_cluster_does_not_have_the_plan_of_the_one_before(designer):
     page = designer.page
-    page.get_by_role("textbox", name="Formulation").click()
+    page.get_by_role("textbox", name="Method").click()
     page.get_by_role("option").filter(has_text="Direct").first.click()
     page.get_by_role("button", name="Solve", exact=True).click()
     page.locator("#schedule .ds-stats").wait_for(timeout=SLOW)

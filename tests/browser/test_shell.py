@@ -157,7 +157,7 @@ def test_the_time_limit_stands_beside_solve(designer):
     limit.press("Enter")
     expect(limit).to_have_value("7 s")
     expect(button).to_be_enabled(timeout=SLOW)
-    page.get_by_role("button", name="Options of the formulation").click()
+    page.get_by_role("button", name="Options of the method").click()
     page.get_by_role("button", name="Reset to defaults").click()
     expect(limit).to_have_value("60 s")
 

@@ -195,7 +195,7 @@ def test_the_progress_line_tells_time_and_message(result):
     assert "trying 9 epochs" in texts(solve_card.running(running, limit=60))
     assert "No schedule yet" in texts(solve_card.running(running, limit=60))
     words = texts(solve_card.running(replace(running, found=3), limit=None))
-    assert "Incumbent 3, still solving" in words
+    assert "Plan 3, still solving" in words
     assert "Stopped with 2 schedules" in texts(
         solve_card.running(state(None, running=False, found=2, cancelled=True), limit=None)
     )

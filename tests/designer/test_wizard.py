@@ -21,10 +21,18 @@ def test_fields_as_they_are_make_a_plan_that_fits():
     assert wizard.facts(plan, size_fabric(plan)) == [
         ("Leaves", "4, 8 of 32 ports used"),
         ("Spines", "1, 16 of 32 ports used"),
-        ("Leaf to spine", "4 links from each to each"),
+        ("Leaf to spine", "4 links from each to each, drawn as one"),
         ("Oversubscription", "1 : 1"),
         ("Bisection", "400 GB/s one way between halves of the hosts"),
     ]
+
+
+def test_whole_links_leave_room_below_the_oversubscription_that_is_allowed():
+    """Four links down and two up at most 3 to 1: 2 are needed, and 4 / 2 is 2."""
+    plan = wizard.read_plan({**USUAL, "oversubscription": "3"})
+    facts = dict(wizard.facts(plan, size_fabric(plan)))
+    assert facts["Oversubscription"] == "2 : 1, as links are whole; at most 3 : 1"
+    assert facts["Leaf to spine"] == "2 links from each to each, drawn as one"
 
 
 def test_choices_and_link_types_are_those_of_the_fields():

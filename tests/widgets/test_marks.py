@@ -46,6 +46,14 @@ def test_links_are_told_by_bandwidth_ends_and_medium():
     assert "16 links of 25 GB/s, GPU to rail (InfiniBand HDR)" in words
 
 
+def test_classes_that_have_all_but_their_place_in_common_are_told_apart_by_a_link():
+    topology = open_cluster("dgx-1v")
+    words = [each.words for each in link_classes(topology, automorphisms(topology))]
+    assert len(set(words)) == len(words) == 6
+    assert "4 links of 25 GB/s, GPU to GPU (NVLink 2)" in words
+    assert "2 links of 25 GB/s, GPU to GPU (NVLink 2), such as g0–g2" in words
+
+
 def test_every_link_is_in_one_class_with_its_opposite():
     topology = open_cluster("mi250:hosts=2")
     classes = link_classes(topology, automorphisms(topology))

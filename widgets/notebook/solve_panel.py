@@ -93,9 +93,7 @@ class SolvePanel(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no typ
             20.0, min=0.1, max=86_400.0, description="Seconds at most"
         )
         names = [(each.title, each.name) for each in available()]
-        self.formulation = ipywidgets.Dropdown(
-            options=names, value=DEFAULT, description="Formulation"
-        )
+        self.formulation = ipywidgets.Dropdown(options=names, value=DEFAULT, description="Method")
         self.options = ipywidgets.VBox()
         self._make_buttons()
         self.gap_plot = GapPlot()

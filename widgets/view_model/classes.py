@@ -60,7 +60,10 @@ def gpu_classes(topology: Topology, group: Group) -> tuple[Alike, ...]:
 
 
 def link_classes(topology: Topology, group: Group) -> tuple[Alike, ...]:
-    """Return the classes of links, the largest first; a link belongs with its opposite."""
+    """Return the classes of links, the largest first; a link belongs with its opposite.
+
+    Those that have everything in common but their place are told apart by a link of each.
+    """
     label = group.link_orbits().tolist()
     place = topology.link_index
     members: dict[tuple[int, ...], list[Ends]] = {}
@@ -69,9 +72,13 @@ def link_classes(topology: Topology, group: Group) -> tuple[Alike, ...]:
         both = {label[number]} if back is None else {label[number], label[back]}
         members.setdefault(tuple(sorted(both)), []).append(link.ends)
     ordered = sorted(members.values(), key=lambda each: -len(each))
+    said = [link_words(topology, ends) for ends in ordered]
+    words = [
+        each if said.count(each) == 1 else f"{each}, such as {'–'.join(ends[0])}"
+        for each, ends in zip(said, ordered, strict=True)
+    ]
     return tuple(
-        Alike(letters(i), links=tuple(ends), words=link_words(topology, ends))
-        for i, ends in enumerate(ordered)
+        Alike(letters(i), links=tuple(ends), words=words[i]) for i, ends in enumerate(ordered)
     )
 
 

@@ -236,7 +236,7 @@ def sketched(found: Sketch, sketches: Json | None, formulation: str) -> tuple[st
     names = [formulation, *(each.name for each in available())]
     name = next((each for each in names if sketch.sketch_option(each)), None)
     if name is None:
-        raise FormatError("no formulation here takes a sketch")
+        raise FormatError("no method here takes a sketch")
     return name, sketch.keep(sketches, name, sketch_to_json(found))
 
 

@@ -191,14 +191,21 @@ def facts(plan: Plan, fabric: Fabric) -> list[tuple[str, str]]:
             ("Spines", "none above a single leaf"),
             ("Bisection", f"{text.digits(fabric.bisection)} GB/s"),
         ]
-    each = text.count(fabric.parallel, "link")
+    one = ", drawn as one" if fabric.parallel > 1 else ""
     return [
         ("Leaves", leaves),
         ("Spines", f"{fabric.spines}, {fabric.spine_ports} of {plan.spine_radix} ports used"),
-        ("Leaf to spine", f"{each} from each to each"),
-        ("Oversubscription", f"{text.digits(fabric.oversubscription)} : 1"),
+        ("Leaf to spine", f"{text.count(fabric.parallel, 'link')} from each to each{one}"),
+        ("Oversubscription", f"{text.digits(fabric.oversubscription)} : 1{_room(plan, fabric)}"),
         ("Bisection", f"{text.digits(fabric.bisection)} GB/s one way between halves of the hosts"),
     ]
+
+
+def _room(plan: Plan, fabric: Fabric) -> str:
+    """Say by how much whole links do better than what is allowed, if they do."""
+    most = text.digits(plan.oversubscription)
+    better = text.digits(fabric.oversubscription) != most
+    return f", as links are whole; at most {most} : 1" if better else ""
 
 
 def picture(topology: Topology, places: Mapping[str, tuple[float, float]]) -> html.Div:

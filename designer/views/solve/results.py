@@ -175,7 +175,7 @@ def schedule_panel(
         words = (
             "The first schedule appears here as soon as there is one."
             if solving
-            else "No schedule yet. Choose a collective and a formulation above, then solve."
+            else "No schedule yet. Choose a collective and a method above, then solve."
         )
         return html.P(words, className="ds-card ds-quiet")
     verdict = _verdict(summary)

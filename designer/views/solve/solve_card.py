@@ -70,7 +70,7 @@ def running(state: JobState, *, limit: Any) -> list[Any]:
         words = f"Waiting, {text.ordinal(state.waiting)} in line"
         why = state.message.partition("; ")[2] or QUEUED
         return _running(words, why, seconds=state.seconds, share=0.0)
-    words = f"Incumbent {state.found}, still solving" if state.found else "No schedule yet, solving"
+    words = f"Plan {state.found}, still solving" if state.found else "No schedule yet, solving"
     share = state.seconds / float(limit) if limit else None
     return _running(words, state.message, seconds=state.seconds, share=share)
 

@@ -99,11 +99,15 @@ function radiusFor(count, zoom) {
 const hidden = ({ covered }, along) =>
   covered !== null && covered[Math.min(covered.length - 1, Math.floor(along * covered.length))];
 
-/** Where a chunk is, how far along its line, and where its tail ends. Those sent side by side follow one another. */
+/**
+ * Where a chunk is, how far along its line, and where its tail ends. Those sent side by side follow one another,
+ * and none lies over the devices at the ends, whose names are to be read.
+ */
 function place(flight, { time, curve, forth, behind, radius, tails }) {
   const whole = Math.max(1e-9, flight.end - flight.start);
   const gap = Math.min(0.25, (behind * radius * 2.4) / curve.length);
-  const share = Math.min(1, Math.max(0, (time - flight.start) / whole - gap));
+  const margin = Math.min(0.25, (radius * 1.2) / curve.length);
+  const share = margin + (1 - 2 * margin) * Math.min(1, Math.max(0, (time - flight.start) / whole - gap));
   const end = Math.max(0, share - (radius * 3.6) / curve.length);
   const side = forth ? curve.lane : -curve.lane;
   const along = forth ? share : 1 - share;
