@@ -49,6 +49,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ccl.collective import CollectiveKind
 from ccl.errors import ProblemError
+from ccl.options import option_fields
 from ccl.problem import Problem
 from ccl.result import ModelSize
 from ccl.text import enumerate_words
@@ -158,6 +159,14 @@ class Formulation:
         """Return whether its plans of `problem` never split a chunk."""
         whole = self.whole_chunks
         return whole if isinstance(whole, bool) else whole(problem)
+
+    def options_within(self, seed: int, seconds: float | None) -> Any:
+        """Return its own options, with the seed and the time, stopped by a proof."""
+        given: dict[str, Any] = {"seed": seed, "stop_at_proof": True}
+        if seconds is not None:
+            given["seconds"] = seconds
+        names = {row.name for row in option_fields(self.options)}
+        return self.options(**{name: value for name, value in given.items() if name in names})
 
     def why_not(self, problem: Problem) -> str | None:
         """Explain why it cannot take `problem`, or None if it can."""

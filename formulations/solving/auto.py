@@ -15,8 +15,9 @@
    direct sends and a ring where the rest is far from the bound.
 6. Randomised link-chunk matching, for a few seconds.
 7. List scheduling once more where its share of the time was over before its passes.
-8. Where they could find a better plan, TACCL, the linear program of amounts, constraint
-   programming, the integer program on a grid of epochs and its rounds.
+8. Where they could find a better plan, TACCL, the linear program of amounts (in the process of 3),
+   constraint programming, the integer program on a grid of epochs and its rounds; before 7 where
+   that linear program will do.
 
 Every better plan is reported as it comes. Who fixes the chunks (`Collective.whole`) gets plans
 that keep them whole, and bounds on such plans count as proofs. Else the question is the bytes: the
@@ -29,12 +30,12 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 from ccl.bound import Bound
 from ccl.collective import COLLECTIVES
 from ccl.errors import SolveError
-from ccl.options import option, option_fields
+from ccl.options import option
 from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.result import PROOF_TOLERANCE, Plan, Result, Status, Stop
@@ -97,11 +98,12 @@ SLIGHT = 1.002
 CHANCE, CHANCE_SECONDS = "tacos", 3.0
 """Seconds that a method of chance may take; the others come to their end by themselves."""
 
-EXACT = ("taccl", "te-ccl-lp", "cp-sat", "te-ccl-milp", "te-ccl-astar")
-"""What needs a solver."""
+AMOUNTS = "te-ccl-lp"
+EXACT = ("taccl", AMOUNTS, "cp-sat", "te-ccl-milp", "te-ccl-astar")
+"""What needs a solver; the second takes what is neither copied nor added up."""
 
 FEW = ("thesis-fluid", "taccl")
-"""What is tried up to `SMALL` pairs, where it takes no time."""
+"""What is tried up to `MODEST` pairs, where it takes little time."""
 
 BEHIND = 1.2
 """How far above others list scheduling's plan of whole chunks is where chance is tried first, and
@@ -116,7 +118,7 @@ WORTH, CUT_SECONDS = 0.003, 4.0
 PROOF_SECONDS = 3.0
 """Seconds for bounds by a large linear program, and for those by cuts in time."""
 
-LATENT = 0.3
+LATENT = 0.25
 """Share of the bound that latency takes where constructions of few steps come first."""
 
 CHAINS = "chains"
@@ -128,9 +130,9 @@ DIRECT, RING, LONG, TREE = "direct", "ring", 3.0, "double-binary-tree"
 SENDS = 60_000
 """Pairs of a chunk and a rank up to which shards are cut further."""
 
-SMALL, MODEST, MANY = 200, 500, 20_000
-"""Pairs up to which trees take less time than another process takes to begin, all or the first;
-above the last only list scheduling and trees are tried."""
+LONE, SMALL, MODEST, MANY = 50, 200, 500, 20_000
+"""Pairs up to which trees take less time than another process takes to begin: of sums, all or the
+first of others; above the last only list scheduling and trees are tried."""
 
 ENDED = (Stop.CONSTRUCTED, Stop.RATE, Stop.PASSES, Stop.PROVED, Stop.SEARCHED, Stop.MODEL_OPTIMAL)
 """Why methods stop that came to their own end."""
@@ -211,6 +213,7 @@ class Search:
         self._remarks = list(run.log)
         self._told: tuple[Plan | None, tuple[str, ...]] = None, ()
         self._aside: Aside | None = None
+        self._beside: list[str] = []  # what is tried there
         self._pairs = pairs_of(run.problem)
         self._large = self._pairs > MANY
 
@@ -223,7 +226,7 @@ class Search:
                 if not self._large or self.run.best is None or name == PIECES:
                     self._try(name, seconds=self._part(name, names))
             return
-        if self._pairs > (SMALL if self._sums or not ready() else MODEST):
+        if self._pairs > (LONE if self._sums else MODEST if ready() else SMALL):
             self._trees_aside(self._trees_in_order)
         if self._large:
             self._largest()
@@ -241,7 +244,8 @@ class Search:
             turns += [self._wait, self._cut_finer]
         turns.insert(1, self._prove_more)
         turns.insert(max(2, turns.index(self._trees) + 1), self._trees_left)
-        for turn in (*turns, self._trees_late, self._list_on, self._exactly):
+        last = [self._list_on, self._exactly]
+        for turn in (*turns, self._trees_late, *(last[::-1] if self._able(AMOUNTS) else last)):
             turn()
         self._wait()
 
@@ -369,9 +373,8 @@ class Search:
         return self.run.problem.collective.kind == "all-reduce"
 
     def _trees_left(self) -> None:
-        """Try the other trees aside where the first was not enough."""
-        if self._pairs > SMALL:
-            self._trees_aside(TREES[1:])
+        """Try the other trees aside where the first was not enough, and amounts in epochs."""
+        self._trees_aside(TREES[1:] if self._pairs > SMALL else ())
 
     @property
     def _pieces_aside(self) -> bool:
@@ -380,7 +383,7 @@ class Search:
 
     def _trees_late(self) -> None:
         """Try the other trees here where only pieces are aside."""
-        if self._aside is not None and self._pieces_aside:
+        if self._aside is not None and self._pieces_aside and self._pairs > LONE:
             for name in TREES[1:]:
                 if name != PIECES:
                     self._try(name, seconds=self._share(3))
@@ -389,16 +392,19 @@ class Search:
         return self._takes(formulation(name), self.run.problem)
 
     def _trees_aside(self, names: tuple[str, ...]) -> None:
+        if not self._large and EFFORT[self.options.effort]:
+            names = (*names, AMOUNTS)
         able = [PIECES] if self._pieces_aside else [name for name in names if self._able(name)]
         if able and self._aside is None and not self._done and not self.run.late:
             options = {"methods": ",".join(able), "seed": self.options.seed}
-            self._aside = Aside(self.run, options)
+            self._aside, self._beside = Aside(self.run, options), able
 
     def _cut_finer(self) -> None:
         """Cut shards into more and more chunks, as long as list scheduling gains by it."""
         if self.run.whole:
             return
-        before = math.inf
+        first = self._plans.get(1) if self._able(AMOUNTS) else None
+        before = math.inf if first is None else first.makespan
         for parts in CUTS:
             if parts * self._pairs > SENDS or self._done:
                 return
@@ -419,7 +425,7 @@ class Search:
         seconds = EFFORT[self.options.effort] * (3 if self._in_two() else 1)
         if not seconds:
             return
-        names = [name for name in EXACT if self._able(name)]
+        names = [name for name in EXACT if name not in self._beside and self._able(name)]
         for name in names:
             if self._done:
                 return
@@ -443,7 +449,7 @@ class Search:
         return collective.reduces and None not in halves(collective)
 
     def _takes(self, chosen: Formulation, problem: Problem) -> bool:
-        many = chosen.name in FEW and self._pairs > SMALL and not self.options.methods
+        many = chosen.name in FEW and self._pairs > MODEST and not self.options.methods
         whole = not self.run.whole or chosen.keeps_chunks(problem)
         return whole and not many and chosen.why_not(problem) is None
 
@@ -480,7 +486,7 @@ class Search:
         from formulations.solving.windows import answer  # noqa: PLC0415  it replays
 
         try:
-            stop = answer(chosen, inner, options_of(chosen, self.options.seed, seconds)).stop
+            stop = answer(chosen, inner, chosen.options_within(self.options.seed, seconds)).stop
             # What ends a method says nothing of plans that it does not have.
             self.stop = stop if run.whole else self.stop if stop in ENDED else Stop.EFFORT
             if name == LISTS and stop is Stop.TIME_LIMIT and parts not in self._cut_off:
@@ -573,15 +579,6 @@ class Search:
 def _counted(plan: Plan, *, chunks: int) -> Plan:
     """Let a schedule say into how many chunks it cuts the data."""
     return replace(plan, chunks=chunks) if isinstance(plan, Schedule) else plan
-
-
-def options_of(chosen: Formulation, seed: int, seconds: float | None) -> Any:
-    """Return the options of a method: its own, with the seed and the time, stopped by a proof."""
-    given: dict[str, Any] = {"seed": seed, "stop_at_proof": True}
-    if seconds is not None:
-        given["seconds"] = seconds
-    names = {row.name for row in option_fields(chosen.options)}
-    return chosen.options(**{name: value for name, value in given.items() if name in names})
 
 
 FORMULATION = Formulation(

@@ -5,7 +5,6 @@ import pytest
 from ccl.collective import make_collective
 from ccl.problem import Problem
 from formulations import available, formulation, solve
-from formulations.solving.auto import options_of
 from gallery import open_cluster
 
 MODELS = ("te-ccl-milp", "te-ccl-astar", "te-ccl-lp", "cp-sat", "taccl", "thesis-steps")
@@ -62,7 +61,7 @@ def test_asked_so_it_is_not_built_where_a_proof_is_at_hand(name):
 
 
 def test_the_default_asks_them_so():
-    asked = [options_of(formulation(name), 0, None) for name in MODELS if name != "te-ccl-lp"]
+    asked = [formulation(name).options_within(0, None) for name in MODELS if name != "te-ccl-lp"]
 
     assert all(each.stop_at_proof for each in asked)
 

@@ -62,7 +62,7 @@ def gpu_classes(topology: Topology, group: Group) -> tuple[Alike, ...]:
 def link_classes(topology: Topology, group: Group) -> tuple[Alike, ...]:
     """Return the classes of links, the largest first; a link belongs with its opposite.
 
-    Those that have everything in common but their place are told apart by a link of each.
+    Those that have everything in common but their place name a link of each as an example.
     """
     label = group.link_orbits().tolist()
     place = topology.link_index
