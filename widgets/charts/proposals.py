@@ -111,20 +111,22 @@ def proposals_figure(
     figure = go.Figure()
     _best(figure, dots, look)
     families = list(dict.fromkeys(each.family for each in dots))
+    across = [each.place[0] for each in dots]
     for number, family in enumerate(families):
-        _family(figure, [d for d in dots if d.family == family], number, look=look, axes=axes)
+        several = [each for each in dots if each.family == family]
+        _family(figure, several, number, look=look, axes=axes, ends=(min(across), max(across)))
     if bounds != (None, None):
         words, line = "no network can be below", {"color": look.bound, "width": 1.5}
         figure.add_scatter(x=[None], y=[None], mode="lines", name=words, line=line)
     legend = {"font": {"size": 11}, "orientation": "h", "y": -0.16, "yanchor": "top", "x": 0}
     dress(figure, look, height, legend=legend, margin={"l": 8, "r": 14, "t": 14, "b": 8})
     settle(figure, look, gridcolor=look.line, automargin=True)
-    for across, (name, bound) in enumerate(zip(reversed(axes), reversed(bounds), strict=True)):
-        values = [each.place[1 - across] for each in dots]
+    for flat, (name, bound) in enumerate(zip(reversed(axes), reversed(bounds), strict=True)):
+        values = [each.place[1 - flat] for each in dots]
         if values:
-            _axis(figure, name, values, bound=bound, across=bool(across))
+            _axis(figure, name, values, bound=bound, across=bool(flat))
         if bound is not None:
-            line = figure.add_vline if across else figure.add_hline
+            line = figure.add_vline if flat else figure.add_hline
             line(bound, line={"color": look.bound, "width": 1.5})
     return figure
 
@@ -143,14 +145,25 @@ def _best(figure: go.Figure, dots: Sequence[Dot], look: Look) -> None:
 
 
 def _family(
-    figure: go.Figure, dots: Sequence[Dot], number: int, *, look: Look, axes: tuple[str, str]
+    figure: go.Figure,
+    dots: Sequence[Dot],
+    number: int,
+    *,
+    look: Look,
+    axes: tuple[str, str],
+    ends: tuple[float, float],
 ) -> None:
-    tone = look.lines[number % len(look.lines)]
+    """Add the marks of a family; names of the best lie towards the middle, off the front."""
+    tone, middle = look.lines[number % len(look.lines)], sum(ends) / 2
     figure.add_scatter(
         x=[each.place[0] for each in dots],
         y=[each.place[1] for each in dots],
         name=dots[0].family,
-        mode="markers",
+        mode="markers+text",
+        text=[each.name if each.best or each.chosen else "" for each in dots],
+        textposition=["bottom left" if each.place[0] > middle else "top right" for each in dots],
+        textfont={"size": 10.5, "color": look.soft},
+        cliponaxis=False,
         marker={
             "symbol": SYMBOLS[(number + number // len(look.lines)) % len(SYMBOLS)],
             "size": [15 if each.chosen else 11 if each.best else 8 for each in dots],
@@ -159,8 +172,8 @@ def _family(
             "line": {"width": [2 if each.chosen else 0 for each in dots], "color": look.text},
         },
         customdata=[each.key for each in dots],
-        text=[_hover(each, axes) for each in dots],
-        hovertemplate="%{text}<extra></extra>",
+        hovertext=[_hover(each, axes) for each in dots],
+        hovertemplate="%{hovertext}<extra></extra>",
     )
 
 

@@ -206,7 +206,8 @@ class ProposeView(Drawn):
         spent = f" in {text.seconds(self.front.seconds)}" if self.front.seconds else ""
         missing = self.front.not_tried
         more = f"; not tried: {missing}" if missing else ""
-        return f"{wanted}: {text.count(many, 'network')}{spent}; * none is better in both{more}"
+        best = "* no other is better in both respects"
+        return f"{wanted}: {text.count(many, 'network')}{spent}; {best}{more}"
 
     def _words(self) -> str:
         """Say the table, and why the one that is drawn is good."""

@@ -263,8 +263,8 @@ def figures(found: Found) -> list[tuple[str, str]]:
         for kind, words in KINDS.items()
         if kinds[kind]
     ]
-    links = len(topology.links)
-    told.append((f"{links:,}", "link, one way" if links == 1 else "links, one way"))
+    pairs = len({tuple(sorted(each.ends)) for each in topology.links})
+    told.append((f"{pairs:,}", "link" if pairs == 1 else "links"))
     if content.problem is not None:
         collective = content.problem.collective
         told.append((text.size(collective.size), collective.kind))

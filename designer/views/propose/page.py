@@ -348,7 +348,7 @@ def _card(stands: Standing, key: str, place: int, *, marks: tuple[bool, bool, bo
     ]
     head = [
         html.B(f"{place}. {each['name']}"),
-        html.Small("none is better in both" if best else ""),
+        html.Small("no other is better in both respects" if best else ""),
     ]
     return ui.div(
         "ds-pro-card",
