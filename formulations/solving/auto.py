@@ -92,6 +92,9 @@ SUMS = {TREES[0]: 6.0, PIECES: 1.6}
 LONGEST = {PIECES: (8.0, 0.45), "one-shot": (2.0, 0.1), "chains": (4.0, 0.1)}
 """Seconds for what would go on for long with ever less gain, or a share of the limit if longer."""
 
+LEAST = 0.5
+"""Seconds below which what solves linear programs would not keep to them."""
+
 SLIGHT = 1.002
 """Times the bound up to which more pieces are not worth their time."""
 
@@ -385,7 +388,7 @@ class Search:
         """Try the other trees here where only pieces are aside."""
         if self._aside is not None and self._pieces_aside and self._pairs > LONE:
             for name in TREES[1:]:
-                if name != PIECES:
+                if name != PIECES and (self._share(3) or LEAST) >= LEAST:
                     self._try(name, seconds=self._share(3))
 
     def _able(self, name: str) -> bool:
