@@ -215,7 +215,8 @@ class CatalogView:
         ranks = len(look.topology.ranks)
         others = [rank for rank in range(ranks) if rank != entry.root]
         for root in (entry.root, *others) if entry.kind in ui.ROOTED else (0,):
-            made = make_collective(entry.kind, ranks, entry.size, chunks=entry.chunks, root=root)
+            chunks = entry.chunks if entry.whole else 1
+            made = make_collective(entry.kind, ranks, entry.size, chunks=chunks, root=root)
             problem = Problem(look.topology, made)
             if any(each.number == entry.number for each in self.catalog.family(problem)):
                 return problem

@@ -71,7 +71,7 @@ class Known:
     form: Canonical
 
     def at(self, size: float, parts: int) -> Problem:
-        """Return the problem at `size` bytes, with every chunk in `parts` parts."""
+        """Return the problem at `size` bytes, with every chunk in `parts` parts (`parts_of`)."""
         problem = replace(self.problem, collective=resized(self.problem.collective, size))
         return in_parts(problem, parts)
 
@@ -93,7 +93,7 @@ def entry_of(row: Line) -> Entry:
     """Return what a row of `listed` or `whole` says."""
     read = {
         "number": row.id,
-        "chunks": row.chunks * row.parts,
+        "chunks": row.chunks * row.parts if row.parts > 0 else -row.parts,
         "whole": bool(row.whole),
         "options": options_in(row.options),
         "status": Status(row.status),

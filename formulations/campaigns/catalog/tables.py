@@ -44,13 +44,17 @@ _DIGITS = 12
 
 
 def uncut(collective: Collective) -> Collective:
-    """Return what `Collective.cut` has made this of; itself where its chunks are fixed."""
+    """Return what `cut` or `recut` has made this of; itself where its chunks are fixed."""
     if collective.whole:
         return collective
+    kind, ranks, size = collective.kind, collective.ranks, collective.size
     named = find_arguments(collective)
     if named is not None:
-        kind, ranks, size = collective.kind, collective.ranks, collective.size
         return collective if named[0] == 1 else make_collective(kind, ranks, size, root=named[1])
+    if kind == "all-reduce" and collective.alike:
+        one = make_collective(kind, ranks, size)
+        if replace(collective.chunks[0], size=one.chunks[0].size) == one.chunks[0]:
+            return one
     chunks = collective.chunks
     parts = math.gcd(*(len(tuple(alike)) for _, alike in groupby(chunks)))
     if parts == 1:
@@ -65,15 +69,20 @@ def requested_by(problem: Problem) -> Problem:
 
 
 def parts_of(problem: Problem) -> int:
-    """Return into how many parts the chunks of the question are cut in a problem."""
+    """Return into how many parts each chunk of the question is cut in a problem.
+
+    Those of an all-reduce are alike, and plans cut them into any number: where that is no multiple
+    of theirs it is returned below 0, as -92 for 92 chunks in all.
+    """
     collective = problem.collective
-    return len(collective.chunks) // len(uncut(collective).chunks)
+    many, have = len(collective.chunks), len(uncut(collective).chunks)
+    return -many if many % have else many // have
 
 
 def in_parts(problem: Problem, parts: int) -> Problem:
-    """Return the question of a problem with every chunk in `parts` parts."""
+    """Return the question of a problem with every chunk in `parts` parts; see `parts_of`."""
     one = uncut(problem.collective)
-    made = one if parts == 1 else one.cut(parts)
+    made = one if parts == 1 else one.cut(parts) if parts > 0 else one.recut(-parts)
     return _with(problem, made)
 
 

@@ -35,8 +35,8 @@ class Entry:
     cluster
         Name of the cluster that it was first stored for; others may be isomorphic to it.
     kind, ranks, chunks, root
-        Of the collective: its kind, ranks, chunks per shard (all chunks of a custom one) in the
-        plan, and the rank of the root on that cluster.
+        Of the collective: its kind, ranks, chunks per shard in the plan (all chunks of a custom
+        one, and of an all-reduce that is cut unevenly), and the rank of the root on that cluster.
     whole
         Whether these chunks were fixed; else they are what the plan was found with.
     size

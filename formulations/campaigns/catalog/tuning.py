@@ -178,12 +178,13 @@ def candidates(catalog: Catalog, topology: Topology, collective: Collective) -> 
 
 
 def _as_stored(collective: Collective, entry: Entry) -> Collective:
-    """Return a collective at the size and in the chunks of an entry."""
+    """Return a collective at the size of an entry, in its chunks where these are fixed."""
     named = find_arguments(collective)
     if named is None:
         return resized(collective, entry.size)
+    chunks = entry.chunks if entry.whole else 1
     return make_collective(
-        collective.kind, collective.ranks, entry.size, chunks=entry.chunks, root=named[1]
+        collective.kind, collective.ranks, entry.size, chunks=chunks, root=named[1]
     )
 
 

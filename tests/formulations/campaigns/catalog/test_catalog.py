@@ -412,6 +412,24 @@ def test_of_an_automatic_question_there_is_one_plan_of_a_method(catalog):
     assert entry.chunks == min(times, key=times.get)
 
 
+def test_a_plan_of_unevenly_cut_sums_answers_the_question_of_its_bytes(catalog):
+    """Chunks of an all-reduce are all alike: a plan may have six of them where ranks are four."""
+    question = asked("ring:gpus=4", "all-reduce")
+    kept = solve(question.cut_into(6), "list")
+    catalog.keep(kept)
+    catalog.keep(solve(question, "ring"))
+    uneven, even = sorted(catalog.family(question), key=lambda entry: -entry.chunks)
+
+    assert (uneven.chunks, even.chunks) == (6, 1)
+    found = catalog.find(question, "list")
+    assert len(found.problem.collective.chunks) == 6
+    assert found.makespan == pytest.approx(kept.makespan)
+    assert catalog.best(question).makespan == pytest.approx(min(kept.makespan, even.makespan))
+    renumbered = catalog.load(uneven, renamed(question))
+    assert renumbered.makespan == pytest.approx(kept.makespan)
+    assert not catalog.faults()
+
+
 def test_a_plan_in_parts_loads_on_a_cluster_named_otherwise(catalog):
     """As the tuner asks for it: in its chunks, given by their number."""
     catalog.keep(solve(cut_in(asked("ring"), 2), "list"))
