@@ -92,11 +92,9 @@ SUMS = {TREES[0]: 6.0, PIECES: 1.6}
 LONGEST = {PIECES: (8.0, 0.45), "one-shot": (2.0, 0.1), "chains": (4.0, 0.1)}
 """Seconds for what would go on for long with ever less gain, or a share of the limit if longer."""
 
-LEAST = 0.5
-"""Seconds below which what solves linear programs would not keep to them."""
-
-SLIGHT = 1.002
-"""Times the bound up to which more pieces are not worth their time."""
+SLIGHT, LEAST = 1.002, 0.5
+"""Times the bound up to which more pieces are not worth their time, and the seconds below which
+what solves linear programs would not keep to them."""
 
 CHANCE, CHANCE_SECONDS = "tacos", 3.0
 """Seconds that a method of chance may take; the others come to their end by themselves."""
@@ -106,7 +104,7 @@ EXACT = ("taccl", AMOUNTS, "cp-sat", "te-ccl-milp", "te-ccl-astar")
 """What needs a solver; the second takes what is neither copied nor added up."""
 
 FEW = ("thesis-fluid", "taccl")
-"""What is tried up to `MODEST` pairs, where it takes little time."""
+"""What is tried up to `SMALL` pairs, up to `MODEST` where amounts in epochs will do."""
 
 BEHIND = 1.2
 """How far above others list scheduling's plan of whole chunks is where chance is tried first, and
@@ -377,7 +375,8 @@ class Search:
 
     def _trees_left(self) -> None:
         """Try the other trees aside where the first was not enough, and amounts in epochs."""
-        self._trees_aside(TREES[1:] if self._pairs > SMALL else ())
+        if self._pairs > LONE:
+            self._trees_aside(TREES[1:] if self._pairs > SMALL else ())
 
     @property
     def _pieces_aside(self) -> bool:
@@ -386,7 +385,7 @@ class Search:
 
     def _trees_late(self) -> None:
         """Try the other trees here where only pieces are aside."""
-        if self._aside is not None and self._pieces_aside and self._pairs > LONE:
+        if self._aside is not None and self._pieces_aside:
             for name in TREES[1:]:
                 if name != PIECES and (self._share(3) or LEAST) >= LEAST:
                     self._try(name, seconds=self._share(3))
@@ -452,7 +451,8 @@ class Search:
         return collective.reduces and None not in halves(collective)
 
     def _takes(self, chosen: Formulation, problem: Problem) -> bool:
-        many = chosen.name in FEW and self._pairs > MODEST and not self.options.methods
+        few = chosen.name in FEW and not self.options.methods
+        many = few and self._pairs > (MODEST if self._able(AMOUNTS) else SMALL)
         whole = not self.run.whole or chosen.keeps_chunks(problem)
         return whole and not many and chosen.why_not(problem) is None
 
