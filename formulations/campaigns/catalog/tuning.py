@@ -2,8 +2,9 @@
 
 Every plan of the cluster and collective is scaled to each size of a grid (`scaling`), verified and
 replayed there. Where the fastest differs between two neighbours, the interval is halved, on a
-logarithmic axis and with all plans again, until what is left is a byte or a `FINE` share: so a
-third plan that is the fastest only in between is found wherever a half of the interval shows it.
+logarithmic axis, until what is left is a byte or a `FINE` share, with all plans again but those
+slower at its lower end than another at its upper: so a third plan that is the fastest only in
+between is found wherever a half of the interval shows it.
 
 Which method is the best for which collective and size, and what that gains over a ring.
 
@@ -124,16 +125,23 @@ class Curves:
             self._known[place, size] = self._replayed(place, size)
         return self._known[place, size]
 
-    def best(self, size: float, before: int | None = None) -> int | None:
+    def best(
+        self, size: float, before: int | None = None, *, among: Sequence[int] | None = None
+    ) -> int | None:
         """Return the fastest candidate; of several the one `before` or else the first."""
-        if not self.candidates:
-            return None
-        times = [self.makespan(place, size) for place in range(len(self.candidates))]
-        least = min(times)
+        places = range(len(self.candidates)) if among is None else among
+        times = [self.makespan(place, size) for place in places]
+        least = min(times, default=math.inf)
         if math.isinf(least):
             return None
-        near = [place for place, time in enumerate(times) if time <= least * (1 + SAME)]
+        near = [p for p, time in zip(places, times, strict=True) if time <= least * (1 + SAME)]
         return before if before in near else near[0]
+
+    def between(self, low: float, high: float, among: Sequence[int]) -> list[int]:
+        """Return which candidates may lead between two sizes: no plan is faster with more bytes."""
+        most = min(self.makespan(place, high) for place in among) * (1 + SAME)
+        times = [(place, self.makespan(place, low)) for place in among]
+        return [place for place, time in times if time <= most or math.isinf(time)]
 
     def _replayed(self, place: int, size: float) -> float:
         each = self.candidates[place]
@@ -223,7 +231,8 @@ def tuned(
             progress(size)
     marks: list[tuple[int, int | None]] = [(grid[0], leaders[0])]
     for i in range(len(grid) - 1):
-        marks += _changes(curves, (grid[i], leaders[i]), (grid[i + 1], leaders[i + 1]))
+        every = range(len(curves.candidates))
+        marks += _changes(curves, (grid[i], leaders[i]), (grid[i + 1], leaders[i + 1]), every)
     named = find_arguments(collective)
     return TunerTable(
         topology.name,
@@ -254,7 +263,7 @@ def grid_of(sizes: Iterable[float]) -> tuple[int, ...]:
 
 
 def _changes(
-    curves: Curves, low: tuple[int, int | None], high: tuple[int, int | None]
+    curves: Curves, low: tuple[int, int | None], high: tuple[int, int | None], among: Sequence[int]
 ) -> list[tuple[int, int | None]]:
     """Return where the leader changes between two sizes, with who leads from there on."""
     if low[1] == high[1]:
@@ -262,8 +271,9 @@ def _changes(
     if high[0] - low[0] <= max(1, FINE * low[0]):
         return [high]
     middle = min(max(round(math.sqrt(low[0] * high[0])), low[0] + 1), high[0] - 1)
-    half = (middle, curves.best(middle, low[1]))
-    return [*_changes(curves, low, half), *_changes(curves, half, high)]
+    able = curves.between(low[0], high[0], among)
+    half = (middle, curves.best(middle, low[1], among=able))
+    return [*_changes(curves, low, half, able), *_changes(curves, half, high, able)]
 
 
 def _ranges(
