@@ -147,7 +147,7 @@ class Options:
         "normal",
         "Effort",
         "How long exact methods may try where the bound is not met: not at all, up to "
-        "10 s or up to 60 s each",
+        "10 s or up to 60 s each, the one that has a core of its own up to the time limit",
     )
     seed: int = option(0, "Seed", "Of the random numbers", min=0)
     methods: str = option(
@@ -394,8 +394,8 @@ class Search:
         return self._takes(formulation(name), self.run.problem)
 
     def _trees_aside(self, names: tuple[str, ...]) -> None:
-        if not self._large and EFFORT[self.options.effort]:
-            names = (*names, AMOUNTS)
+        if self.run.left is not None and not self._large and EFFORT[self.options.effort]:
+            names = (*names, AMOUNTS)  # up to the limit; without one, exact methods have `EFFORT`
         able = [PIECES] if self._pieces_aside else [name for name in names if self._able(name)]
         if able and self._aside is None and not self._done and not self.run.late:
             options = {"methods": ",".join(able), "seed": self.options.seed}

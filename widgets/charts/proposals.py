@@ -111,22 +111,23 @@ def proposals_figure(
     figure = go.Figure()
     _best(figure, dots, look)
     families = list(dict.fromkeys(each.family for each in dots))
-    across = [each.place[0] for each in dots]
+    places = [each.place[0] for each in dots]
+    middle = (min(places, default=0.0) + max(places, default=0.0)) / 2
     for number, family in enumerate(families):
         several = [each for each in dots if each.family == family]
-        _family(figure, several, number, look=look, axes=axes, ends=(min(across), max(across)))
+        _family(figure, several, number, look=look, axes=axes, middle=middle)
     if bounds != (None, None):
         words, line = "no network can be below", {"color": look.bound, "width": 1.5}
         figure.add_scatter(x=[None], y=[None], mode="lines", name=words, line=line)
     legend = {"font": {"size": 11}, "orientation": "h", "y": -0.16, "yanchor": "top", "x": 0}
     dress(figure, look, height, legend=legend, margin={"l": 8, "r": 14, "t": 14, "b": 8})
     settle(figure, look, gridcolor=look.line, automargin=True)
-    for flat, (name, bound) in enumerate(zip(reversed(axes), reversed(bounds), strict=True)):
-        values = [each.place[1 - flat] for each in dots]
+    for across, (name, bound) in enumerate(zip(reversed(axes), reversed(bounds), strict=True)):
+        values = [each.place[1 - across] for each in dots]
         if values:
-            _axis(figure, name, values, bound=bound, across=bool(flat))
+            _axis(figure, name, values, bound=bound, across=bool(across))
         if bound is not None:
-            line = figure.add_vline if flat else figure.add_hline
+            line = figure.add_vline if across else figure.add_hline
             line(bound, line={"color": look.bound, "width": 1.5})
     return figure
 
@@ -151,10 +152,10 @@ def _family(
     *,
     look: Look,
     axes: tuple[str, str],
-    ends: tuple[float, float],
+    middle: float,
 ) -> None:
     """Add the marks of a family; names of the best lie towards the middle, off the front."""
-    tone, middle = look.lines[number % len(look.lines)], sum(ends) / 2
+    tone = look.lines[number % len(look.lines)]
     figure.add_scatter(
         x=[each.place[0] for each in dots],
         y=[each.place[1] for each in dots],

@@ -68,9 +68,13 @@ def counted(topology: Topology) -> str:
     parts = [text.count(kinds.count("gpu"), "GPU")]
     if switches:
         parts.append(text.count(switches, "switch", "switches"))
-    pairs = {tuple(sorted(each.ends)) for each in topology.links}
-    parts.append(text.count(len(pairs), "link"))
+    parts.append(text.count(drawn_links(topology), "link"))
     return " · ".join(parts)
+
+
+def drawn_links(topology: Topology) -> int:
+    """Return how many links are drawn: those of both directions between two devices are one."""
+    return len({tuple(sorted(each.ends)) for each in topology.links})
 
 
 @cache

@@ -18,6 +18,7 @@ from ccl.topology import Topology
 from designer.server.guard import MOST_UPLOAD
 from designer.session import topology_of
 from designer.shell import ids
+from designer.views.draw.clusters import drawn_links
 from designer.views.draw.files import Opened, drawing_in, drawing_of, notes_of, settings_of
 from designer.views.solve import sketch
 from designer.views.solve.results import IMPORTED
@@ -263,8 +264,8 @@ def figures(found: Found) -> list[tuple[str, str]]:
         for kind, words in KINDS.items()
         if kinds[kind]
     ]
-    pairs = len({tuple(sorted(each.ends)) for each in topology.links})
-    told.append((f"{pairs:,}", "link" if pairs == 1 else "links"))
+    links = drawn_links(topology)
+    told.append((f"{links:,}", "link" if links == 1 else "links"))
     if content.problem is not None:
         collective = content.problem.collective
         told.append((text.size(collective.size), collective.kind))
