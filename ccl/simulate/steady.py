@@ -329,8 +329,9 @@ def _replay(
         return _in_parts(problem, found, chunks=chunks, orbits=orbits)
     crossings = max(1.0, sum(route.share * len(route.links) for route in found))
     chunks = max(1, min(_PARTS, int(_CROSSINGS / crossings)))
-    before = _in_parts(problem, found, chunks=max(1, chunks // 2), orbits=orbits)
-    best = _in_parts(problem, found, chunks=chunks, orbits=orbits)
+    before = best = _in_parts(problem, found, chunks=max(1, chunks // 2), orbits=orbits)
+    if chunks > 1:
+        best = _in_parts(problem, found, chunks=chunks, orbits=orbits)
     # The time to fill and drain routes shrinks as parts do.
     while (
         best.makespan < before.makespan * (1 - _GAIN) and 2 * chunks * crossings < _MOST_CROSSINGS

@@ -426,11 +426,12 @@
     if (event.detail.open) window.dash_clientside.set_props("wizard", { opened: true });
   });
 
-  /** Press Solve, and wait two seconds for what was drawn just now to be looked at. */
+  /** Press Solve where it is shown, and wait two seconds for what was drawn just now to be looked at. */
   const pressSolve = (patience = 20) => {
     const button = document.getElementById("solve");
-    if (button?.disabled && patience) setTimeout(() => pressSolve(patience - 1), 100);
-    else button?.click();
+    if (!button?.checkVisibility({ visibilityProperty: true })) return;
+    if (button.disabled && patience) setTimeout(() => pressSolve(patience - 1), 100);
+    else button.click();
   };
 
   document.addEventListener("keydown", (event) => {

@@ -104,8 +104,16 @@ def run(run: Run, options: Options) -> Result:
         f"{forest.depth} GPUs deep: {float(found.time):.9g} µs in the steady state"
     )
     run.offer(forest, message="a forest of the best rate")
-    stop = Stop.MODEL_OPTIMAL if found.proved else Stop.SEARCHED
-    return run.end(stop)
+    return run.end(_why(found))
+
+
+def _why(found: Optimum) -> Stop:
+    """Return why a search stopped."""
+    if found.proved:
+        return Stop.MODEL_OPTIMAL
+    if found.late:
+        return Stop.TIME_LIMIT
+    return Stop.SEARCHED if found.rounds else Stop.EFFORT
 
 
 def _second(run: Run, found: Optimum, options: Options) -> Optimum:
@@ -157,7 +165,9 @@ def _prove(run: Run, found: Optimum) -> None:
         run.note(f"trees are within {gap:.2%} of what prices prove")
     if not found.bound:
         run.note("too many devices may be passed or not for all choices: prices prove nothing")
-    if not found.weights.basic:
+    if not found.rounds:
+        run.note("weights are those of first steps towards equal loads: no program was solved")
+    elif not found.weights.basic:
         run.note("weights are rounded: the last basis has no exact solution")
 
 

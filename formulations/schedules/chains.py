@@ -55,10 +55,13 @@ if TYPE_CHECKING:
 MOST_STAGES = 4
 """Dimensions of a grid."""
 
-FEW, MOST, LARGE = 1_500, 12_000, 40_000
+FEW, MOST, LARGE = 1_500, 12_000, 160_000
 """Sends of plans that are compared, above which there are too many to cut further, and of any."""
 
-MESSAGE = 5e-4
+RANKS = 1_700
+"""Of more the paths between them are too many to be listed."""
+
+MESSAGE = 2.2e-4
 """Seconds that a message takes where there are many, verification and replay included."""
 
 SLOW = 0.5
@@ -89,6 +92,8 @@ def refuses(problem: Problem) -> str | None:
         if (each.reduces or each.copies) and not each.stores:
             return f"{each.name} adds or copies on the way, and here that is for GPUs"
     ranks = len(problem.topology.ranks)
+    if ranks > RANKS:
+        return f"{ranks:,} GPUs have too many paths among them, and {RANKS:,} are the most"
     messages = _least_messages(ranks) * (_fixed(problem) or 1)
     if messages > LARGE:
         return f"{ranks} GPUs would send {messages:,} messages, and {LARGE:,} are the most"
@@ -330,6 +335,7 @@ class Search:
         self._network = Network(topology, most=PASSES, over=lambda: self.over)
         self._tried: list[tuple[float, int, Candidate]] = []
         self._best: tuple[Ordered, int] | None = None
+        self._offered: Ordered | None = None
 
     @property
     def over(self) -> bool:
@@ -422,10 +428,11 @@ class Search:
         return self.over or not soon
 
     def _offer(self) -> None:
-        """Offer the best if nothing better was offered."""
-        if self._best is None:
+        """Offer the best, once, if nothing better was offered."""
+        if self._best is None or self._best[0] is self._offered:
             return
         (found, pieces), run = self._best, self._run
+        self._offered = found
         if run.best is None or found.makespan < run.best.makespan:
             plan = found.schedule(run.problem.cut_into(pieces))
             run.offer(replace(plan, chunks=pieces))

@@ -472,10 +472,9 @@ class Growing:
         """
         import highspy  # noqa: PLC0415  a solver is loaded only when one is called
 
-        if time_limit is not None:
-            # HiGHS counts the seconds of all its runs.
-            limit = float(self.highs.getRunTime()) + time_limit
-            self.highs.setOptionValue("time_limit", limit)
+        # HiGHS counts the seconds of all its runs.
+        limit = np.inf if time_limit is None else float(self.highs.getRunTime()) + time_limit
+        self.highs.setOptionValue("time_limit", limit)
         self.highs.run()
         status = self.highs.getModelStatus().name
         if status in ("kInfeasible", "kUnboundedOrInfeasible"):

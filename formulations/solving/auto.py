@@ -236,7 +236,7 @@ class Search:
         self._try(LISTS, seconds=self._share(4))
         matched = partial(self._try, CHANCE, seconds=CHANCE_SECONDS)
         turns: list[Callable[[], None]] = [self._trees, self._cut_finer, matched]
-        turns.insert(0 if self._latent else 2, self._construct)
+        turns.insert(0 if self._latency > LATENT else 2, self._construct)
         if self._behind:
             turns.insert(0, turns.pop())
         if interpreting() and not ready():
@@ -252,8 +252,8 @@ class Search:
 
     def _largest(self) -> None:
         """Try stages where latency counts, list scheduling, beside trees; others if far off."""
-        if self._sums and self._latent:
-            self._try(CHAINS, seconds=self._share(2))
+        if self._sums and self._latency > LATENT:
+            self._try(CHAINS, seconds=self._share(2 - self._latency))
         self._try(LISTS)
         from formulations.engines.closed_forms.routing import reachability  # noqa: PLC0415  numpy
 
@@ -304,10 +304,10 @@ class Search:
         return None if self.run.left is None else self.run.left / many
 
     @property
-    def _latent(self) -> bool:
-        """Whether latency counts: it alone takes a good share of what is proved."""
+    def _latency(self) -> float:
+        """The share that latency alone takes of what is proved; above `LATENT` it counts."""
         paths = [each.makespan for each in self.run.bounds if each.kind == "path"]
-        return max(paths, default=0.0) > LATENT * self.run.proof.makespan
+        return max(paths, default=0.0) / (self.run.proof.makespan or math.inf)
 
     @property
     def _behind(self) -> bool:
@@ -327,14 +327,14 @@ class Search:
 
     def _begin(self) -> None:
         """Build a plan, so that there is one at once."""
-        for name in ("recursive-doubling" if self._latent else RING, DIRECT):
+        for name in ("recursive-doubling" if self._latency > LATENT else RING, DIRECT):
             if self.run.best is None:
                 self._try(name)
 
     def _construct(self) -> None:
         """Build what needs no search."""
         for name in CONSTRUCTIONS:
-            if name != CHAINS or self._latent:
+            if name != CHAINS or self._latency > LATENT:
                 self._try(name, seconds=self._longest(name, 2))
 
     def _longest(self, name: str, many: float) -> float | None:
@@ -365,7 +365,7 @@ class Search:
     @property
     def _trees_in_order(self) -> tuple[str, ...]:
         """What sends along trees: pieces first where sums are added up and latency counts."""
-        first = self._sums and self._latent and not self._large
+        first = self._sums and self._latency > LATENT and not self._large
         return (PIECES, *(each for each in TREES if each != PIECES)) if first else TREES
 
     @property

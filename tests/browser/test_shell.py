@@ -111,6 +111,20 @@ def solve(page):
     expect(page.locator("#solve")).to_be_visible(timeout=SLOW)
 
 
+def test_keys_solve_only_where_solve_is_shown(designer):
+    page, counted = designer.page, "() => window.pressed"
+    page.evaluate(
+        "() => { window.pressed = 0; document.getElementById('solve')"
+        ".addEventListener('click', () => { window.pressed += 1; }) }"
+    )
+    choose(page, "Compare")
+    page.keyboard.press("Control+Enter")
+    assert page.evaluate(counted) == 0
+    choose(page, "Table")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_function("() => window.pressed === 1", timeout=SLOW)
+
+
 def test_the_answer_stands_at_the_top_in_the_words_of_its_card(designer):
     """In every view; grey once the request or the drawing has changed."""
     page, answer = designer.page, designer.page.locator("#answer")

@@ -60,7 +60,8 @@ def test_what_cannot_be_asked_is_said_in_a_sentence():
     asked["topology"]["devices"] = asked["topology"]["devices"][:1]
     asked["topology"]["links"] = []
     assert live.problem_requested(asked) == "Link at least two GPUs to see the best possible rate."
-    assert "is not a whole number" in live.problem_requested(question(lonely, chunks=0.5))
+    wrong = live.problem_requested(question(lonely, chunks=0.5))
+    assert wrong == "The best rate is back once the question is put right."
 
 
 def test_link_prices_are_what_a_new_optimum_says():

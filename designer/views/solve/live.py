@@ -85,8 +85,8 @@ def problem_requested(question: Mapping[str, Any]) -> Problem | str:
         return f"With {ranks:,} GPUs the solve finds the best rate of an all-to-all."
     try:
         return problem_of(topology, read_request(question["request"]))
-    except CclError as error:
-        return text.sentence(str(error))
+    except CclError:  # what is wrong stands beside its field, and above the schedule
+        return "The best rate is back once the question is put right."
 
 
 def optimum_summary(problem: Problem) -> Json:

@@ -31,7 +31,7 @@ from ccl.problem import Problem
 from ccl.topology import Topology
 from formulations.engines.epoch_grid.relay_paths import no_path
 from formulations.engines.list_scheduling.multistart import Task, passes
-from formulations.engines.list_scheduling.reordering import Passes
+from formulations.engines.list_scheduling.reordering import PATIENCE, Passes
 from formulations.engines.list_scheduling.timed import (
     TimedTransfers,
     Transfers,
@@ -45,8 +45,9 @@ from formulations.engines.list_scheduling.timed import (
 Group = frozenset[int]
 """Ranks."""
 
-MANY_TRANSFERS = 50_000
-"""Transfers of a network above which a stage takes only those along its rows."""
+MANY_TRANSFERS, MANY_SENDS = 50_000, 50_000
+"""Transfers of a network above which a stage takes only those along its rows, and sends of a plan
+above which passes end as soon as they gain nothing."""
 
 
 @dataclass(frozen=True)
@@ -112,8 +113,8 @@ class Network:
 
     def __init__(self, topology: Topology, *, most: int, over: Callable[[], bool]) -> None:
         self.topology, self.most, self.over = topology, most, over
-        self.transfers = transfers_of(topology)
-        self.back = reverse_transfers(transfers_of(topology.reversed()))
+        self.transfers = transfers_of(topology, fewer=True)
+        self.back = reverse_transfers(transfers_of(topology.reversed(), fewer=True))
         self.places = [topology.index[name] for name in topology.ranks]
 
     def joined(self, rows: Iterable[np.ndarray]) -> np.ndarray | None:
@@ -330,7 +331,8 @@ class Stages:
         before, after = waits.reshape(-1, 2).T
         passes = Passes(transfers, transfer, sizes[chunk], before, after)
         first = passes.forward(np.tile(start, copies) + copy * self._last / copies)
-        start, stop = passes.improved(first, goal=goal, over=self._network.over)
+        patience = PATIENCE if len(transfer) <= MANY_SENDS else 1
+        start, stop = passes.improved(first, goal=goal, over=self._network.over, patience=patience)
         timed = TimedTransfers(transfer, chunk, start, np.arange(len(transfer)))
         return Ordered(float(stop.max()), transfers, timed, (before, after), self._terms * copies)
 

@@ -157,6 +157,12 @@ class Master:
         self.program.add(np.zeros(new) if costs is None else costs, columns)
         self.known = len(self.pool)
 
+    def mixed(self, carried: np.ndarray) -> Solved:
+        """Return as a solution, with no basis, what trees of the pool carry, shape (trees,)."""
+        rows = self.equations + len(self.pool.task.rows.rates)
+        values = np.concatenate([[0.0], np.full(self.pairs, 1 / max(self.pairs, 1)), carried])
+        return Solved(np.inf, values, np.zeros(rows), values < 0, np.zeros(rows, dtype=bool))
+
     def prices(self, solved: Solved) -> np.ndarray:
         """Return the price of each row, shape (rows,)."""
         return np.asarray(np.maximum(-solved.duals[self.equations :], 0.0))
@@ -314,7 +320,8 @@ def exact_weights(master: Master, solved: Solved, *, time: Fraction | None = Non
         µs of the best rate where that is fixed, else None.
     """
     units = Units(master.pool)
-    shares = _basic(master, solved, units=units, time=time)
+    some = solved.basic.any()
+    shares = _basic(master, solved, units=units, time=time) if some else None
     if shares is not None:
         reached = units.loads(shares) * units.time
         if time is None or reached <= time:

@@ -58,8 +58,10 @@ ENOUGH = 1e-4
 GOLDEN = (5**0.5 - 1) / 2
 
 
-def warmed(loads: Floats, step: Callable[[Floats], Floats], *, done: Callable[[], bool]) -> None:
-    """Take steps.
+def warmed(
+    loads: Floats, step: Callable[[Floats], Floats], *, done: Callable[[], bool]
+) -> tuple[list[float], float]:
+    """Take steps; return what share each takes of the data of those before, and the largest load.
 
     Parameters
     ----------
@@ -70,16 +72,18 @@ def warmed(loads: Floats, step: Callable[[Floats], Floats], *, done: Callable[[]
     done
         Whether to stop.
     """
-    largest = [float(loads.max())]
+    largest, shares = [float(loads.max())], []
     for number in range(WARM_ROUNDS):
         width = max(NARROW, WIDE / (number + 1) ** 0.7)
         sharpness = np.log(len(loads) + 1) / (loads.max() * width)
         prices = np.exp(sharpness * (loads - loads.max()))
         other = step(prices / prices.sum())
-        loads = loads + _share(loads, other, sharpness) * (other - loads)
+        shares.append(_share(loads, other, sharpness))
+        loads = loads + shares[-1] * (other - loads)
         largest.append(float(loads.max()))
         if done() or (number > 3 and largest[-4] - largest[-1] < ENOUGH * largest[-1]):
-            return
+            break
+    return shares, largest[-1]
 
 
 def _share(loads: Floats, other: Floats, sharpness: float) -> float:
@@ -112,6 +116,11 @@ FLAT = 0.1
 SHARES = (0.5, 0.8)
 """How much of the prices of the best bound is mixed into the newest."""
 
+MANY, CLOSE, HEAVY = 1_000_000, 0.003, 3
+"""Demands times rows from which on, within a limit, trees of least depth are not sought again once
+they cost more, no program is solved where its first trees are as close as this share to the bound,
+only so many steps look for trees that are less deep, and so many trees carry a demand."""
+
 
 @dataclass(frozen=True)
 class Optimum:
@@ -131,6 +140,8 @@ class Optimum:
         The program, solved.
     prices
         Of each row, those of the best bound, shape (rows,).
+    late
+        Whether the deadline cut the search off.
     """
 
     pool: Pool
@@ -139,6 +150,7 @@ class Optimum:
     rounds: int
     master: Master
     prices: Floats
+    late: bool = False
 
     @property
     def task(self) -> Task:
@@ -189,14 +201,22 @@ class Search:
     bound: float = 0.0
     rounds: int = 0
     best: Floats = field(default_factory=lambda: np.empty(0))
+    taken: list[list[int]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        task = self.task
+        size = len(task.demands) * len(task.rows.rates)
+        self._hurried = size > MANY and self.deadline < np.inf
+        self._flat = True  # whether trees of least depth may yet cost as little as any
 
     def run(self) -> Optimum:
         """Return the best rate, or the best found before the deadline."""
         self.pool = Pool(self.task)
-        self._begin()
+        mixed, reached = self._begin()
         self.master = Master(self.pool, self.backend)
-        solved = self.master.program.solve()
-        while True:
+        close = self._hurried and reached <= self.bound * (1 + CLOSE)
+        solved = (None if close else self._solved()) or self.master.mixed(mixed)
+        while solved.basic.any():
             self.rounds += 1
             reached = solved.objective * self.master.unit
             new = self._grown(self.master.prices(solved), reached)
@@ -204,9 +224,15 @@ class Search:
             if self._met(reached) or not new or self.late:
                 break
             self.master.grow()
-            solved = self.master.program.solve()
+            again = self._solved()
+            if again is None:
+                break
+            solved = again
         weights = exact_weights(self.master, solved)
-        return Optimum(self.pool, weights, self.bound, self.rounds, self.master, self.best)
+        late = self.late and not self._met(float(weights.time))
+        return Optimum(
+            self.pool, weights, self.bound, self.rounds, self.master, self.best, late=late
+        )
 
     @property
     def late(self) -> bool:
@@ -216,8 +242,20 @@ class Search:
     def _met(self, reached: float) -> bool:
         return reached <= self.bound * (1 + PROVED)
 
-    def _begin(self) -> None:
-        """Put trees into the pool: at equal prices, then those of steps towards equal loads."""
+    def _solved(self) -> Solved | None:
+        """Return the optimum over the pool, None where it takes too long."""
+        left = self.deadline - clock()
+        try:
+            return self.master.program.solve(time_limit=None if left == np.inf else max(0.0, left))
+        except LimitReached:
+            return None
+
+    def _begin(self) -> tuple[Floats, float]:
+        """Put trees into the pool: at equal prices, then those of steps towards equal loads.
+
+        Returns what share of its demand each carries after these steps, shape (trees,), and the µs
+        of the busiest row then.
+        """
         task, many = self.task, len(self.task.rows.rates)
         self.bound, self.best = _device_bound(task)
         even = Prices(task, np.ones(many))
@@ -225,11 +263,23 @@ class Search:
         flat = even.breadth()
         if flat is not None:
             self.take(even, flat)
-        warmed(loads, self._step, done=lambda: self.late)
+        shares, reached = warmed(loads, self._step, done=lambda: self.late)
+        carried = np.zeros(len(self.pool))
+        last = self.taken[len(self.taken) - len(shares) :]
+        for numbers, share in zip((self.taken[0], *last), (1.0, *shares), strict=True):
+            carried *= 1 - share
+            carried[numbers] += share
+        if self._hurried:
+            demands = np.array(self.pool.demands)
+            order = np.lexsort((-carried, demands))
+            first = np.searchsorted(demands[order], demands[order])
+            carried[order[np.arange(len(order)) - first >= HEAVY]] = 0.0
+        return carried, reached
 
     def _step(self, prices: Floats) -> Floats:
         at, found = self._at(prices)
-        flat = at.shallow(found, self.flat) if self.flat else None
+        deep = self._hurried and len(self.taken) > HEAVY
+        flat = at.shallow(found, self.flat) if self.flat and not deep else None
         return self.take(at, found if flat is None else flat)
 
     def _grown(self, prices: Floats, reached: float) -> int:
@@ -247,9 +297,10 @@ class Search:
         found = at.cheapest()
         if found.bound > self.bound:
             self.bound, self.best = found.bound, prices
-        flat = at.breadth()
+        flat = at.breadth() if self._flat else None
         if flat is not None and at.least(flat.costs) <= at.least(found.costs) * (1 + NEAR):
             return at, flat
+        self._flat = not self._hurried
         return at, found
 
     def take(self, at: Prices, found: Found) -> Floats:
@@ -258,8 +309,10 @@ class Search:
         share = 1 / max(len(task.paired), 1)
         paired = {half for demand in task.paired.tolist() for half in (demand, demand + 1)}
         loads = np.zeros(len(task.rows.rates))
+        self.taken.append([])
         for place, parents in enumerate(found.parents):
             number = self.pool.add(place, at.column(place, parents))
+            self.taken[-1].append(number)
             weight = task.nbytes[place] * (share if place in paired else 1.0)
             loads += self.pool.counts[number] * weight
         return np.asarray(loads / task.rows.speeds)

@@ -8,6 +8,7 @@ from ccl.errors import LimitReached
 from ccl.problem import Problem
 from formulations import solve
 from formulations.core.registry import formulation
+from formulations.engines.epoch_grid import relay_paths
 from formulations.engines.list_scheduling.chains import MANY_TRANSFERS, Network, Stages
 from formulations.schedules.chains import Candidate, Distances, candidates
 from gallery import open_cluster
@@ -143,9 +144,18 @@ def test_a_vector_that_is_to_stay_whole_is_sent_in_the_chunks_of_the_question(ch
     ("cluster", "why"),
     [
         ("dgx-h100:reduces=true", "adds or copies on the way"),
-        ("full-mesh:gpus=211", "44,310 messages"),
-        pytest.param("dgx-h100:hosts=512", "114,688 messages", marks=pytest.mark.slow),
+        ("full-mesh:gpus=409", "166,872 messages"),
+        pytest.param("dgx-h100:hosts=512", "4,096 GPUs", marks=pytest.mark.slow),
     ],
 )
 def test_what_it_refuses(cluster, why):
     assert why in formulation("chains").why_not(asked(cluster, 1e3))
+
+
+def test_where_paths_are_too_many_to_be_listed_stages_take_the_shortest(monkeypatch):
+    """Sums go to one of two GPUs at each leaf and from there to the others; not twice all along."""
+    monkeypatch.setattr(relay_paths, "MOST", 600)
+    monkeypatch.setattr(relay_paths, "FEW", 600)
+    result = solve(asked("fat-tree:radix=4", 1e3), "chains", time_limit=20)
+
+    assert result.makespan < 1.8 * 6 * 0.6
