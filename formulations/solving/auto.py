@@ -9,7 +9,8 @@
    on here; the first of them here and alone where it takes little time. Of an all-reduce, whose
    halves they let overlap, `pieces` have that process for themselves. A plan of the best rate
    within 0.3 % of the bound (`WORTH`) ends the search there.
-4. List scheduling again with shards cut into 2, 4, 8, ... chunks, as long as that gains.
+4. List scheduling again with shards cut into 2, 4, 8, ... chunks, as long as that gains; before it,
+   where nothing is copied or added up, balanced paths, whole and cut.
 5. The constructions that fit: direct sends, rings, trees, doubling and the like; before 3 where
    latency counts. On the largest problems only `chains`, of an all-reduce there, before 2, and
    direct sends and a ring where the rest is far from the bound.
@@ -29,7 +30,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Literal
 
 from ccl.bound import Bound
@@ -48,26 +49,13 @@ from formulations.solving.first_plan import TINY, first_plan, pairs_of
 EFFORT = {"quick": 0.0, "normal": 10.0, "thorough": 60.0}
 """Seconds that each exact method may take."""
 
-LISTS = "list"
-"""The method that is tried with shards cut more and more finely."""
+LISTS, PATHS = "list", "balanced-paths"
+"""What is tried with shards cut more and more finely; the second where nothing is copied."""
 
 CONSTRUCTIONS = (
-    "one-shot",
-    "chains",
-    "recursive-doubling",
-    "halving-doubling",
-    "direct",
-    "ring",
-    "bidirectional-ring",
-    "multi-ring",
-    "tree",
-    "double-binary-tree",
-    "hierarchical",
-    "torus",
-    "swing",
-    "bruck",
-    "pat",
-    "pairwise",
+    *("one-shot", "chains", "recursive-doubling", "halving-doubling", "direct", "ring"),
+    *("bidirectional-ring", "multi-ring", "tree", "double-binary-tree", "hierarchical"),
+    *("torus", "swing", "bruck", "pat", "pairwise"),
 )
 """What is built without a search."""
 
@@ -160,7 +148,7 @@ class Options:
 
 def refuses(problem: Problem) -> str | None:
     """Refuse what every method refuses, with the reason of the first."""
-    names = (LISTS, *CONSTRUCTIONS, CHANCE, *EXACT, *TREES)
+    names = (LISTS, PATHS, *CONSTRUCTIONS, CHANCE, *EXACT, *TREES)
     reasons = []
     for name in names:
         reasons.append(formulation(name).why_not(problem))
@@ -237,8 +225,9 @@ class Search:
         matched = partial(self._try, CHANCE, seconds=CHANCE_SECONDS)
         turns: list[Callable[[], None]] = [self._trees, self._cut_finer, matched]
         turns.insert(0 if self._latency > LATENT else 2, self._construct)
-        if self._behind:
-            turns.insert(0, turns.pop())
+        own, best = self._plans.get(1), self.run.best
+        if own is not None and best is not None and own.makespan > BEHIND * best.makespan:
+            turns.insert(0, turns.pop())  # finer chunks will not help list scheduling
         if interpreting() and not ready():
             # As it is written, what cuts finer would take longer than compiling it.
             turns.remove(self._cut_finer)
@@ -254,12 +243,10 @@ class Search:
         """Try stages where latency counts, list scheduling, beside trees; others if far off."""
         if self._sums and self._latency > LATENT:
             self._try(CHAINS, seconds=self._share(2 - self._latency))
-        self._try(LISTS)
-        from formulations.engines.closed_forms.routing import reachability  # noqa: PLC0415  numpy
-
+        self._try(PATHS if self._relayed else LISTS)
         topology = self.run.problem.topology
         around = len(topology.ranks) * min(each.alpha for each in topology.links)
-        names = [DIRECT] if reachability(topology).complete else []
+        names = [DIRECT] if self._joined else []
         for name in [*names, RING] if around < LONG * self.run.proof.makespan else names:
             if not self._within(BEHIND):
                 self._try(name)
@@ -276,6 +263,18 @@ class Search:
         (plan, told), best = self._told, self.run.best
         told = told if best is None or best.plan is plan else best.log
         self.run.log[:] = [*self._remarks, *told]
+
+    @cached_property
+    def _joined(self) -> bool:
+        """Whether every two GPUs are joined by a link or over switches."""
+        from formulations.engines.closed_forms.routing import reachability  # noqa: PLC0415  numpy
+
+        return reachability(self.run.problem.topology).complete
+
+    @property
+    def _relayed(self) -> bool:
+        """Whether GPUs pass on what is neither copied nor added up."""
+        return self._able(PATHS) and not self._joined
 
     @property
     def tiny(self) -> bool:
@@ -309,12 +308,6 @@ class Search:
         paths = [each.makespan for each in self.run.bounds if each.kind == "path"]
         return max(paths, default=0.0) / (self.run.proof.makespan or math.inf)
 
-    @property
-    def _behind(self) -> bool:
-        """Whether list scheduling is so far behind others that finer chunks will not help it."""
-        own, best = self._plans.get(1), self.run.best
-        return own is not None and best is not None and own.makespan > BEHIND * best.makespan
-
     def _within(self, many: float) -> bool:
         """Return whether the best takes at most so many times what is proved."""
         best = self.run.best
@@ -330,6 +323,7 @@ class Search:
         for name in ("recursive-doubling" if self._latency > LATENT else RING, DIRECT):
             if self.run.best is None:
                 self._try(name)
+        self._try(PATHS, seconds=self._share(4))
 
     def _construct(self) -> None:
         """Build what needs no search."""
@@ -365,6 +359,10 @@ class Search:
     @property
     def _trees_in_order(self) -> tuple[str, ...]:
         """What sends along trees: pieces first where sums are added up and latency counts."""
+        if self._large and self._relayed:  # elsewhere, since it cannot be cut off
+            from ccl.symmetry import symmetry_of  # noqa: PLC0415  menus need no groups
+
+            return (LISTS,) if symmetry_of(self.run.problem.topology).order > 1 else ()
         first = self._sums and self._latency > LATENT and not self._large
         return (PIECES, *(each for each in TREES if each != PIECES)) if first else TREES
 
@@ -402,20 +400,20 @@ class Search:
             self._aside, self._beside = Aside(self.run, options), able
 
     def _cut_finer(self) -> None:
-        """Cut shards into more and more chunks, as long as list scheduling gains by it."""
-        if self.run.whole:
-            return
-        first = self._plans.get(1) if self._able(AMOUNTS) else None
-        before = math.inf if first is None else first.makespan
-        for parts in CUTS:
-            if parts * self._pairs > SENDS or self._done:
-                return
-            with interpreted(False):
-                self._try(LISTS, parts=parts, seconds=min(self._share(3) or math.inf, CUT_SECONDS))
-            found = self._plans.get(parts)
-            if found is None or found.makespan > before * (1 - WORTH):
-                return
-            before = found.makespan
+        """Cut shards into more and more chunks, as long as that gains."""
+        for name in (PATHS, LISTS) if self._able(PATHS) else (LISTS,):
+            least = min((each.makespan for each in self._plans.values()), default=math.inf)
+            before = least if self._able(AMOUNTS) else math.inf
+            for parts in () if self.run.whole else CUTS:
+                if parts * self._pairs > SENDS or self._done:
+                    return
+                with interpreted(False):
+                    seconds = min(self._share(3) or math.inf, CUT_SECONDS)
+                    self._try(name, parts=parts, seconds=seconds)
+                found = self._plans.get(parts)
+                if found is None or found.makespan > before * (1 - WORTH):
+                    break
+                before = found.makespan
 
     def _list_on(self) -> None:
         """Let list scheduling make all its passes, where its share of the time did not suffice."""

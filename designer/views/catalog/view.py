@@ -87,7 +87,7 @@ def _tuner() -> html.Section:
 
 
 def _atlas() -> html.Section:
-    graph = ui.graph(ids.CATALOG_ATLAS, responsive=False)
+    graph = ui.graph(ids.CATALOG_ATLAS)
     return _card(
         "Best method for each collective",
         html.Div(

@@ -242,7 +242,8 @@ def price_words(row: Mapping[str, Any]) -> str:
     )
     if gives.startswith("more") and costs.startswith("less"):
         return f"{row['words']}: neither more nor less changes anything"
-    return f"{row['words']}: {gives}, {costs}"
+    # No line ends between a number and its unit.
+    return f"{row['words']}: {gives}, {costs}".replace(" %", "\u00a0%")
 
 
 _NOTHING = 5e-7
