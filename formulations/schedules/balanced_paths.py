@@ -50,7 +50,7 @@ GROUPS, WORK = 2_000, 2e7
 MOST = 2_000_000
 """Sends of a plan at most."""
 
-EACH = 8e-5
+EACH = 1.5e-5
 """Seconds that a send takes to be placed, verified and replayed, about."""
 
 

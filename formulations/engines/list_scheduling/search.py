@@ -276,21 +276,36 @@ class Finder:
         best = np.inf if known is None else known.makespan
         if best <= goal * (1 + MET):
             return
+        settling = 0.0
+
+        def over() -> bool:
+            return self.run.expired or (self.run.left is not None and self.run.left < settling)
+
         for number, each in enumerate(chain(reduced, (None,))):
+            if settling and over():
+                return
             most = WORK if best < np.inf else HUGE if self.run.covered else np.inf
             if _work(side, each) > most:
                 continue
             what = "without symmetry" if each is None else f"by a symmetry of {len(each.chunks)}"
             self.run.report(f"list scheduling {what}")
             task = side.task(after=after) if each is None else each.task
-            for plan, makespan in self._passes(each, task, goal=goal, limit=best, turn=number):
-                best = makespan
+            tried = self._passes(each, task, turn=number, goal=goal, limit=best, over=over)
+            for plan, makespan in tried:
+                best, settling = makespan, VERIFYING * len(plan)
                 # Before the next task is made, which may be a large one.
                 if found(plan) or best <= goal * (1 + MET):
                     return
 
     def _passes(
-        self, each: Quotient | None, task: Task, *, goal: float, limit: float, turn: int
+        self,
+        each: Quotient | None,
+        task: Task,
+        *,
+        turn: int,
+        goal: float,
+        limit: float,
+        over: Callable[[], bool],
     ) -> Iterator[tuple[TimedTransfers, float]]:
         found = passes(
             task,
@@ -300,7 +315,7 @@ class Finder:
             needed=not self.run.covered,
             goal=goal,
             limit=limit,
-            over=lambda: self.run.expired,
+            over=over,
         )
         for plan, makespan in found:
             yield (plan if each is None else each.lifted(plan)), makespan
