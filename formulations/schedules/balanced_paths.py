@@ -70,10 +70,10 @@ def run(run: Run, options: NoOptions) -> Result:
 
     problem = run.problem
     transfers = transfers_of(problem.topology, fewer=True)
-    paths = Paths(problem, transfers)
+    paths, left = Paths(problem, transfers), run.left or np.inf
     for round_, time in enumerate(paths.rounds(), 1):
         run.report(f"round {round_}: {time:.6g} µs on the fullest link")
-        if run.expired:
+        if (run.left or np.inf) < left / 2:  # the order takes the rest
             break
     transfer, chunk, remaining, waits = paths.sends()
     if len(transfer) > MOST:

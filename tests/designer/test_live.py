@@ -61,7 +61,7 @@ def test_what_cannot_be_asked_is_said_in_a_sentence():
     asked["topology"]["links"] = []
     assert live.problem_requested(asked) == "Link at least two GPUs to see the best possible rate."
     wrong = live.problem_requested(question(lonely, chunks=0.5))
-    assert wrong == "The best rate is back once the question is put right."
+    assert wrong == "The best rate is back once the error below is put right."
 
 
 def test_link_prices_are_what_a_new_optimum_says():

@@ -352,6 +352,22 @@ def test_sums_are_as_many_as_what_spreads_them():
     assert pairs_of(there) == pairs_of(back)
 
 
+@pytest.mark.parametrize("cluster", ["random:gpus=24,switches=0,degree=4,spread=1", "kautz"])
+def test_of_the_largest_all_to_alls_over_gpus_balanced_paths_come_first(cluster, monkeypatch):
+    """List scheduling could not be cut off there: it has a process of its own, given symmetry."""
+    monkeypatch.setattr("formulations.solving.auto.MANY", 100)
+    tried = []
+    result = solve(
+        asked(cluster, "all-to-all", MB),
+        time_limit=10,
+        progress=lambda news: tried.append(news.message),
+    )
+
+    assert result.makespan < 1.08 * result.bound.makespan
+    assert "µs on the fullest link" in tried[0]
+    assert not any("list scheduling" in each for each in tried)
+
+
 @pytest.mark.parametrize("seed", range(400))
 @pytest.mark.cover(40)
 def test_it_takes_what_any_other_takes(seed):

@@ -86,7 +86,7 @@ def problem_requested(question: Mapping[str, Any]) -> Problem | str:
     try:
         return problem_of(topology, read_request(question["request"]))
     except CclError:  # what is wrong stands beside its field, and above the schedule
-        return "The best rate is back once the question is put right."
+        return "The best rate is back once the error below is put right."
 
 
 def optimum_summary(problem: Problem) -> Json:
