@@ -57,7 +57,7 @@ def test_one_edit_sends_the_drawing_once(page, server, drive, posted):
     posted.clear()
     driver.do("add", kind="gpu")
     expect(best).to_contain_text("back once the error")
-    expect(page.locator("#schedule")).to_contain_text("cannot be reached")
+    expect(page.locator("#trouble")).to_contain_text("cannot be reached")
     settle(page)
     whole, references = sends(posted)
     assert whole == [STORE.strip("/")]
