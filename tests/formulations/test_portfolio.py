@@ -6,6 +6,7 @@ import textwrap
 import time
 from dataclasses import replace
 from itertools import pairwise
+from typing import ClassVar
 
 import pytest
 
@@ -350,6 +351,39 @@ def test_sums_are_as_many_as_what_spreads_them():
     there, back = (asked("dgx-1v", kind, MB) for kind in ("all-gather", "reduce-scatter"))
 
     assert pairs_of(there) == pairs_of(back)
+
+
+class NothingAside:
+    """A process that finds nothing, and keeps what it was asked for."""
+
+    ended = True
+    asked: ClassVar[list[str]] = []
+
+    def __init__(self, _run, options):
+        self.asked += options["methods"].split(",")
+
+    def news(self):
+        return ()
+
+    def report(self, _makespan):
+        """Hear what is known."""
+
+    def wait(self):
+        return False
+
+    def close(self):
+        """End nothing."""
+
+
+@pytest.mark.parametrize("limit", [None, 20])
+def test_amounts_in_epochs_go_on_aside_only_up_to_a_limit(limit, monkeypatch):
+    """Without one they would go on past the effort that the options promise."""
+    monkeypatch.setattr("formulations.solving.auto.Aside", NothingAside)
+    monkeypatch.setattr(NothingAside, "asked", [])
+    result = solve(asked("random-regular", "all-to-all", MB), time_limit=limit)
+
+    assert result.status is Status.OPTIMAL
+    assert ("te-ccl-lp" in NothingAside.asked) == (limit is not None)
 
 
 @pytest.mark.parametrize("cluster", ["random:gpus=24,switches=0,degree=4,spread=1", "kautz"])
