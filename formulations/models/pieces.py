@@ -21,6 +21,7 @@ Where switches copy or add, trees branch there, and what parts or joins is one t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING
 
 from ccl.errors import Infeasible
@@ -89,7 +90,8 @@ def run(run: Run, options: Options) -> Result:
         Directed(problem, limits).fixed().offer(counts)
     if run.enough:
         return run.finish(run.reached)
-    if run.best is None and not run.broken and not run.late:
+    # Where a better plan is known elsewhere, none of its own is offered.
+    if run.best is None and not run.broken and not run.late and run.best_known() == inf:
         raise Infeasible(
             f"more than {CROSSINGS:,} crossings are left to put into order, since trees that look "
             "alike meet on links; use list or orbit-trees"
