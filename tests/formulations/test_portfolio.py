@@ -360,7 +360,7 @@ class NothingAside:
     asked: ClassVar[list[str]] = []
 
     def __init__(self, _run, options):
-        self.asked += options["methods"].split(",")
+        self.asked.extend(options["methods"].split(","))
 
     def news(self):
         return ()
