@@ -24,13 +24,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ccl.errors import LimitReached
+from ccl.errors import Infeasible, LimitReached
 from ccl.problem import Problem
 from ccl.result import Result, Stop
 from formulations.core.preparing import clock
 from formulations.core.refusals import no_limits, only_pairs
 from formulations.core.registry import Formulation, NoOptions
 from formulations.core.run import Run
+from formulations.engines.epoch_grid.relay_paths import no_path
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -73,7 +74,7 @@ def run(run: Run, options: NoOptions) -> Result:
     paths, left = Paths(problem, transfers), run.left or np.inf
     for round_, time in enumerate(paths.rounds(), 1):
         run.report(f"round {round_}: {time:.6g} µs on the fullest link")
-        if (run.left or np.inf) < left / 2:  # the order takes the rest
+        if run.enough or (run.left or np.inf) < left / 2:  # the order takes the rest
             break
     transfer, chunk, remaining, waits = paths.sends()
     if len(transfer) > MOST:
@@ -125,12 +126,12 @@ class Paths:
         self._pairs, self._first = np.unique(pair[self._order], return_index=True)
         # The tree that each chunk goes down: the transfer into each device, -1 where none leads.
         self._into: list[np.ndarray] = []
-        self._tree = np.full(len(self._moved), -1)
+        self._tree = self._best = np.full(len(self._moved), -1)
 
     def rounds(self) -> Iterator[float]:
         """Let chunks choose, at first all, then those on full links; yield the least µs so far."""
         loads, latency, best = np.zeros(self._busy.shape[0]), 0.5, np.inf
-        going, kept, stalled = np.arange(len(self._moved)), self._tree, 0
+        going, stalled = np.arange(len(self._moved)), 0
         for round_ in range(ROUNDS):
             for group in self._groups(going):
                 loads = loads - self._loads(group)
@@ -141,12 +142,11 @@ class Paths:
                 latency = self._longest / (self._longest + time)
             stalled = 0 if time < best * (1 - GAIN) else stalled + 1
             if time < best:
-                best, kept = time, self._tree.copy()
+                best, self._best = time, self._tree.copy()
             yield best
             if stalled == PATIENCE:
                 break
             going = self._crossing(loads > (1 - FULL) * time)
-        self._tree = kept
 
     def _groups(self, going: np.ndarray) -> list[np.ndarray]:
         """Return the chunks that choose together: some of each source, which take turns."""
@@ -203,6 +203,8 @@ class Paths:
         led = before[dst] == src
         into = np.full(self._devices, -1, dtype=np.int32)
         into[dst[led]] = numbers[led]
+        if (into[self._dst[group]] < 0).any():
+            raise Infeasible(no_path(self._transfers.topology.ranks[-1]))
         self._tree[group] = len(self._into)
         self._into.append(into)
 
@@ -229,12 +231,12 @@ class Paths:
         return sparse.csr_array((cost, ends), shape=(self._devices, self._devices)), numbers
 
     def sends(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray]]:
-        """Return the transfers of all chunks.
+        """Return the transfers of all chunks along the best paths so far.
 
         Their numbers, chunks, and µs until the chunk is there if nothing waits, each shape (n,);
         and pairs of which the second waits for the first.
         """
-        transfers, moved = self._transfers, self._moved
+        transfers, moved, self._tree = self._transfers, self._moved, self._best
         remaining = np.zeros(len(moved))
         every: list[tuple[np.ndarray, ...]] = []
         for chunks, number in self._followed(np.arange(len(moved))):

@@ -1,13 +1,16 @@
 """Balanced paths: one path for each chunk, links about equally full, in a good order."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from ccl.collective import make_collective
+from ccl.collective import Chunk, custom, make_collective
+from ccl.errors import Infeasible
 from ccl.problem import Problem
 from ccl.result import Status
+from ccl.topology import Link, Topology, device
 from formulations import lower_bounds, solve
 from formulations.core.registry import formulation
 from formulations.engines.list_scheduling.timed import transfers_of
@@ -83,6 +86,31 @@ def test_what_is_copied_and_what_is_not_kept_it_leaves_to_others():
     small = replace(problem.topology, devices=(replace(first, buffer_bytes=1e6), *others))
 
     assert "limited buffer" in paths.why_not(replace(problem, topology=small))
+
+
+def test_where_no_path_is_short_enough_for_some_it_says_so():
+    """Paths over more than five switches are not listed; to the neighbour there is one."""
+    names = ["g0", *(f"s{number}" for number in range(6)), "g1"]
+    devices = [device("switch" if name[0] == "s" else "gpu", name) for name in names]
+    links = [*pairwise(names), ("g0", "g2")]
+    row = Topology(
+        "row", (*devices, device("gpu", "g2")), tuple(Link(*ends, 50.0) for ends in links)
+    )
+    problem = Problem(row, custom(3, [Chunk(1e6, (0,), (1,)), Chunk(1e6, (0,), (2,))]))
+
+    with pytest.raises(Infeasible, match="no path of at most 6 links"):
+        solve(problem, "balanced-paths")
+
+
+def test_the_best_round_counts_wherever_they_are_broken_off():
+    paths = Paths(problem := asked("random-regular", cut=4), transfers_of(problem.topology))
+    rounds = paths.rounds()
+    times = [next(rounds) for _ in range(5)]
+    transfer, chunk, *_ = paths.sends()
+
+    crossed = transfers_of(problem.topology)
+    loads = np.bincount(crossed.link[transfer], paths.sizes[chunk] * crossed.beta[transfer])
+    assert loads.max() == pytest.approx(min(times))
 
 
 def test_auto_proves_with_it_what_it_came_near_to_before():
