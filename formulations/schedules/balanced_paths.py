@@ -121,9 +121,10 @@ class Paths:
         )
         self._most = min(GROUPS, int(WORK / len(transfers)))
         self._delay = transfers.delay(float(self._bytes.mean()))
-        pair = transfers.src * self._devices + transfers.dst
-        self._order = np.argsort(pair, kind="stable")
-        self._pairs, self._first = np.unique(pair[self._order], return_index=True)
+        self._pair = transfers.src * self._devices + transfers.dst
+        self._order = np.argsort(self._pair, kind="stable")
+        pairs, self._first = np.unique(self._pair[self._order], return_index=True)
+        self._ends = pairs // self._devices, pairs % self._devices
         # The tree that each chunk goes down: the transfer into each device, -1 where none leads.
         self._into: list[np.ndarray] = []
         self._tree = self._best = np.full(len(self._moved), -1)
@@ -199,12 +200,14 @@ class Paths:
         costs = (1 - latency) * dear / dear.max() + latency * self._delay / self._delay.mean()
         graph, numbers = self._graph(costs)
         _, before = dijkstra(graph, indices=self._src[group[0]], return_predecessors=True)
-        src, dst = self._pairs // self._devices, self._pairs % self._devices
+        src, dst = self._ends
         led = before[dst] == src
         into = np.full(self._devices, -1, dtype=np.int32)
         into[dst[led]] = numbers[led]
-        if (into[self._dst[group]] < 0).any():
-            raise Infeasible(no_path(self._transfers.topology.ranks[-1]))
+        ends = self._dst[group]
+        if (into[ends] < 0).any():
+            lost = int(ends[into[ends] < 0][0])
+            raise Infeasible(no_path(self._transfers.topology.devices[lost].name))
         self._tree[group] = len(self._into)
         self._into.append(into)
 
@@ -222,13 +225,11 @@ class Paths:
         from scipy import sparse  # noqa: PLC0415  menus need no graphs
 
         order = self._order
-        if len(self._pairs) < len(order):
-            pair = self._transfers.src * self._devices + self._transfers.dst
-            order = np.lexsort((costs, pair))
+        if len(self._first) < len(order):
+            order = np.lexsort((costs, self._pair))
         numbers = order[self._first]
         cost = np.maximum(costs[numbers], np.finfo(float).tiny)
-        ends = self._pairs // self._devices, self._pairs % self._devices
-        return sparse.csr_array((cost, ends), shape=(self._devices, self._devices)), numbers
+        return sparse.csr_array((cost, self._ends), shape=(self._devices, self._devices)), numbers
 
     def sends(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray]]:
         """Return the transfers of all chunks along the best paths so far.

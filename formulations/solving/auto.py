@@ -12,8 +12,8 @@
 4. List scheduling again with shards cut into 2, 4, 8, ... chunks, as long as that gains; before it,
    where nothing is copied or added up, balanced paths, whole and cut.
 5. The constructions that fit: direct sends, rings, trees, doubling and the like; before 3 where
-   latency counts. On the largest problems only `chains`, of an all-reduce there, before 2, and
-   direct sends and a ring where the rest is far from the bound.
+   latency counts. On the largest problems only `chains`, of an all-reduce there, before 2, direct
+   sends and a ring where the rest is far from the bound, and balanced paths where GPUs pass on.
 6. Randomised link-chunk matching, for a few seconds.
 7. List scheduling once more where its share of the time was over before its passes.
 8. Where they could find a better plan, TACCL, the linear program of amounts (in the process of 3),
@@ -240,7 +240,7 @@ class Search:
         self._wait()
 
     def _largest(self) -> None:
-        """Try stages where latency counts, list scheduling, beside trees; others if far off."""
+        """Try stages where latency counts, paths or a list, beside others; more if far off."""
         if self._sums and self._latency > LATENT:
             self._try(CHAINS, seconds=self._share(2 - self._latency))
         self._try(PATHS if self._relayed else LISTS)
