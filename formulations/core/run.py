@@ -106,8 +106,9 @@ class Run:
         Says whether somebody else has found enough, so that it may stop.
     known
         Says of how many µs the best plan is that somebody else has; slower ones need not be made.
-    covered
-        Whether somebody else has a plan already, so that none within the limit is no loss.
+    grace
+        Seconds of the run until which a first plan is worth waiting for, be the time limit over:
+        without end, unless somebody else has a plan.
     doubts
         Whether plans may break a rule and be no bug: such are dropped.
     method
@@ -146,7 +147,7 @@ class Run:
     whole: bool = True
     over: Callable[[], bool] = lambda: False
     known: Callable[[], float] = lambda: inf
-    covered: bool = False
+    grace: float = inf
     doubts: bool = False
     method: str = ""
     best: Result | None = None
@@ -170,9 +171,19 @@ class Run:
         return clock() - self.begin
 
     @property
+    def remaining(self) -> float:
+        """Seconds until the time limit, negative after it; infinite without one."""
+        return inf if self.time_limit is None else self.time_limit - self.seconds
+
+    @property
+    def awaited(self) -> float:
+        """Seconds that a plan which is being made is waited for: the first, or a better one."""
+        return self.grace - self.seconds if self.best is None else self.remaining
+
+    @property
     def left(self) -> float | None:
         """Seconds left, at least a hundredth; None without a limit."""
-        return None if self.time_limit is None else max(0.01, self.time_limit - self.seconds)
+        return None if self.time_limit is None else max(0.01, self.remaining)
 
     @property
     def late(self) -> bool:

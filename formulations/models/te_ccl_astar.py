@@ -73,7 +73,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ccl.collective import COLLECTIVES
-from ccl.errors import Infeasible
+from ccl.errors import Infeasible, LimitReached
 from ccl.options import option
 from ccl.problem import Problem
 from ccl.result import Result, Stop
@@ -175,7 +175,10 @@ def _find(run: Run, options: Options) -> Stop:
     grids = _grids(run, options)
     if not grids:
         return Stop.TOO_LARGE
-    ordered = _ordered(run, options, wanted, grids=grids)
+    try:
+        ordered = _ordered(run, options, wanted, grids=grids)
+    except LimitReached:
+        return Stop.TIME_LIMIT
     for number, hops in enumerate(ordered):
         if run.enough and (number or options.stop_at_proof):
             return run.reached
@@ -229,6 +232,8 @@ def _ordered(run: Run, options: Options, wanted: Demand, *, grids: list[Arcs]) -
     ------
     Infeasible
         If no path leads to a device that wants a chunk.
+    LimitReached
+        If there is no time for a greedy schedule.
     """
     if len(grids) == 1 and not options.greedy_start:
         return grids
@@ -242,6 +247,7 @@ def _ordered(run: Run, options: Options, wanted: Demand, *, grids: list[Arcs]) -
                 through=options.switches == "hyper-edges",
                 seed=run.backend.seed,
                 patience=PATIENCE / len(grids),
+                left=lambda: run.awaited,
             )
         except Infeasible:
             if not made and hops is grids[-1]:

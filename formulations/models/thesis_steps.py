@@ -131,7 +131,10 @@ def find(run: Run, options: Options) -> Stop:
     """Offer first plans, then those of the program, on one grid after the other."""
     stop = Stop.MODEL_OPTIMAL
     for duration in _durations(run, options):
-        stop = _on_grid(run, options, _hops(run, duration))
+        try:
+            stop = _on_grid(run, options, _hops(run, duration))
+        except LimitReached:
+            stop = Stop.TIME_LIMIT
         if run.enough or run.expired or stop is Stop.TIME_LIMIT:
             break
     return run.reached if run.enough else stop
@@ -160,7 +163,8 @@ def _on_grid(run: Run, options: Options, hops: Arcs) -> Stop:
     """Try one number of steps after the other, from the least possible on."""
     problem, duration = run.problem, hops.grid.epoch_duration
     wanted = demand(problem)
-    first = schedule(greedy(hops, wanted, seed=run.backend.seed, patience=PATIENCE), hops, wanted)
+    sends = greedy(hops, wanted, seed=run.backend.seed, patience=PATIENCE, left=lambda: run.awaited)
+    first = schedule(sends, hops, wanted)
     if options.steps is None or first.horizon <= options.steps:
         run.offer(first, message=f"a first schedule in {first.horizon} steps of {duration:.6g} µs")
     if run.enough and options.stop_at_proof:

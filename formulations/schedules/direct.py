@@ -92,7 +92,7 @@ def run(run: Run, options: NoOptions) -> Result:
         If others find a plan, and this would take longer than there is time.
     """
     problem, sends = run.problem, _sends(run.problem)
-    if run.covered and run.left is not None and EACH * sends > run.left:
+    if EACH * sends > run.grace - run.seconds:
         raise LimitReached(f"{sends:,} sends would take about {EACH * sends:.0f} s")
     if problem.collective.kind != "custom" and _too_many(problem) is None:
         pattern = Pattern(by_rank(problem.topology), _sent, _formula(problem), one_port=True)

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 SOLVER = "HIGHS"
 """The solver that comes along."""
 
+GRACE = 10.0
+"""Seconds beyond twice the time limit in which a first plan may still come."""
+
 
 Proofs = Callable[..., tuple[Bound, ...]]
 """Returns the bounds of one problem by ``quick`` and ``whole_chunks``, as `initial_bounds`."""
@@ -54,7 +57,8 @@ def solve(
     options
         Its options by name, those of `option_fields(formulation.options)`.
     time_limit
-        Seconds for everything; at the limit the best plan so far is returned.
+        Seconds for everything; at the limit the best plan so far is returned, or a first one soon
+        after.
     gap
         Stop when the makespan is within this share above the lower bound.
     progress
@@ -204,6 +208,7 @@ def solved(  # noqa: PLR0913  those of `formulations.solve`
         solver=solver,
         bounds=(bounds or partial(initial_bounds, problem))(quick=chosen.quick, whole_chunks=whole),
         time_limit=time_limit,
+        grace=inf if time_limit is None else 2 * time_limit + GRACE,
         gap=gap,
         progress=progress,
         start=begin_with,

@@ -5,10 +5,10 @@
 2. List scheduling in continuous time with one chunk per shard: a good plan at once.
 3. Trees along which shards travel in parts (`orbit-trees`, `forestcoll` and others) or in pieces
    (`pieces`), which come closest to the bound where bandwidth counts more than latency. On clusters
-   that are not small they are tried in a process of their own, on another core, while the rest goes
-   on here; the first of them here and alone where it takes little time. Of an all-reduce, whose
-   halves they let overlap, `pieces` have that process for themselves. A plan of the best rate
-   within 0.3 % of the bound (`WORTH`) ends the search there.
+   that are not small they are tried in a process of their own, on another core; the first of them
+   here and alone where it takes little time. Of an all-reduce, whose halves they let overlap,
+   `pieces` have that process, and the others follow here. A plan of the best rate within 0.3 % of
+   the bound (`WORTH`) ends the search there.
 4. List scheduling again with shards cut into 2, 4, 8, ... chunks, as long as that gains; before it,
    where nothing is copied or added up, balanced paths, whole and cut.
 5. The constructions that fit: direct sends, rings, trees, doubling and the like; before 3 where
@@ -60,14 +60,8 @@ CONSTRUCTIONS = (
 """What is built without a search."""
 
 TREES = (
-    "orbit-trees",
-    "pieces",
-    "forestcoll",
-    "blink-switch",
-    "blink",
-    "bfb",
-    "mirrored-dantzig-wolfe",
-    "thesis-fluid",
+    *("orbit-trees", "pieces", "forestcoll", "blink-switch"),
+    *("blink", "bfb", "mirrored-dantzig-wolfe", "thesis-fluid"),
 )
 """What sends shards in parts along trees."""
 
@@ -149,12 +143,9 @@ class Options:
 def refuses(problem: Problem) -> str | None:
     """Refuse what every method refuses, with the reason of the first."""
     names = (LISTS, PATHS, *CONSTRUCTIONS, CHANCE, *EXACT, *TREES)
-    reasons = []
-    for name in names:
-        reasons.append(formulation(name).why_not(problem))
-        if reasons[-1] is None:
-            return None
-    return reasons[0]
+    reasons = (formulation(name).why_not(problem) for name in names)
+    first = next(reasons)
+    return None if first is None or None in reasons else first
 
 
 def run(run: Run, options: Options) -> Result:
@@ -200,6 +191,7 @@ class Search:
         self._unsplit: dict[int, list[Bound]] = {}
         self._cut_off: list[int] = []  # chunks per shard whose passes did not come to their end
         self._remarks = list(run.log)
+        self._built: list[str] = []  # for a first plan
         self._told: tuple[Plan | None, tuple[str, ...]] = None, ()
         self._aside: Aside | None = None
         self._beside: list[str] = []  # what is tried there
@@ -233,9 +225,11 @@ class Search:
             turns.remove(self._cut_finer)
             turns += [self._wait, self._cut_finer]
         turns.insert(1, self._prove_more)
-        turns.insert(max(2, turns.index(self._trees) + 1), self._trees_left)
+        after = max(2, turns.index(self._trees) + 1)
+        turns.insert(after, self._trees_left)
+        turns.insert(after if self._pairs > MODEST else len(turns), self._trees_late)
         last = [self._list_on, self._exactly]
-        for turn in (*turns, self._trees_late, *(last[::-1] if self._able(AMOUNTS) else last)):
+        for turn in (*turns, *(last[::-1] if self._able(AMOUNTS) else last)):
             turn()
         self._wait()
 
@@ -325,12 +319,13 @@ class Search:
         for name in ("recursive-doubling" if self._latency > LATENT else RING, DIRECT):
             if self.run.best is None:
                 self._try(name)
+                self._built.append(name)
         self._try(PATHS, seconds=self._share(4))
 
     def _construct(self) -> None:
         """Build what needs no search."""
         for name in CONSTRUCTIONS:
-            if name != CHAINS or self._latency > LATENT:
+            if name not in self._built and (name != CHAINS or self._latency > LATENT):
                 self._try(name, seconds=self._longest(name, 2))
 
     def _longest(self, name: str, many: float) -> float | None:
@@ -477,14 +472,13 @@ class Search:
             whole=whole,
             method=name,
             known=run.best_known,
-            best=self._start(parts, whole=whole),
+            best=self._plans.get(parts) if whole else None,
             log=[],
             size=None,
             closed_form=None,
             turn=run.turn if parts == 1 else partial(_counted, chunks=many),
             over=lambda: self._done,
-            covered=bool(self._large and self._aside and not self._aside.ended)
-            or (parts > 1 and run.best is not None),
+            grace=self._grace(limit, parts=parts),
         )
         from formulations.solving.windows import answer  # noqa: PLC0415  it replays
 
@@ -498,9 +492,13 @@ class Search:
             self.failed.append(error)
         self._keep(name, inner, parts=parts)
 
-    def _start(self, parts: int, *, whole: bool) -> Result | None:
-        """Return the best plan of the same chunks to go on with."""
-        return self._plans.get(parts) if whole else None
+    def _grace(self, limit: float | None, *, parts: int) -> float:
+        """Return until when the first plan of a method is waited for that has such a limit."""
+        run, ends = self.run, math.inf if limit is None else limit
+        beside = self._large and self._aside is not None and not self._aside.ended
+        if run.best is None and not beside:
+            return run.grace
+        return ends if parts > 1 or beside else max(ends, run.seconds + (self._share(2) or 0))
 
     def _bounds(self, problem: Problem, *, whole: bool) -> tuple[Bound, ...]:
         """Return what holds for every plan and, asked so, for those that keep chunks whole."""

@@ -9,8 +9,9 @@ import pytest
 from ccl.collective import make_collective
 from ccl.problem import Problem
 from formulations import solve
-from formulations.core.preparing import wait
+from formulations.core.preparing import clock, wait
 from formulations.engines.kernels import placing, precedence
+from formulations.engines.kernels.arrays import kernel
 from gallery import open_cluster
 
 PROGRAM = """
@@ -56,3 +57,22 @@ def test_sizes_in_whole_bytes_need_no_compilation_of_their_own(name):
     solve(replace(problem, collective=replace(problem.collective, chunks=chunks)), name)
 
     assert [len(each.signatures) for each in kernels] == known
+
+
+def test_the_first_search_of_a_process_counts_in_the_time_limit():
+    """Only loading and compiling it do not; one on 128 GPUs went on for half a minute."""
+
+    @kernel
+    def busy(steps):
+        state = 1
+        for _ in range(steps):
+            state = (state * 1_103_515_245 + 12_345) % 2_147_483_648
+        return state
+
+    seconds = []
+    for _ in range(2):
+        begin = clock()
+        busy(50_000_000)
+        seconds.append(clock() - begin)
+
+    assert seconds[0] > seconds[1] / 4 > 0.001

@@ -233,6 +233,17 @@ def test_images_of_a_plan_never_meet_on_a_link(spec, order, kind, chunks):
         assert replayed <= makespan * (1 + 1e-9)
 
 
+@pytest.mark.parametrize(("first", "plans"), [(np.inf, 1), (0.0, 0)])
+def test_a_pass_is_broken_off_when_its_time_is_over(first, plans):
+    """The first plan has a time of its own."""
+    _, task, _ = parts(asked("torus:shape=4x4", "all-to-all", 1e6), links=False)
+    found = passes(
+        task, most=6, goal=0.0, over=lambda: False, left=lambda: 0.0, first=lambda: first
+    )
+
+    assert len(list(found)) == plans
+
+
 def test_representatives_on_a_ring_by_hand():
     """Five shards of 20 µs on a ring that is turned: one is planned, both ways: 40 µs.
 

@@ -16,7 +16,7 @@ from formulations.engines.epoch_grid.arcs import link_arcs
 from formulations.engines.epoch_grid.epochs import EpochGrid
 from formulations.engines.epoch_grid.plans import demand
 from formulations.engines.te_ccl.chunk_search import Horizons
-from formulations.engines.te_ccl.greedy import onto
+from formulations.engines.te_ccl.greedy import greedy, onto
 from formulations.models.te_ccl_milp import Options
 from gallery import open_cluster
 
@@ -194,3 +194,21 @@ def test_algorithm_1_gives_no_plan_on_its_own_epochs_where_epochs_are_given(give
 
     assert result.plan.epoch_duration == pytest.approx(given.get("epoch_duration", 5.0))
     assert any(line.startswith("algorithm 1, ") for line in result.log)
+
+
+def test_a_first_greedy_schedule_is_given_up_when_no_time_is_left():
+    """On 72 GPUs of a dragonfly one went on for minutes beyond a limit of seconds."""
+    asked = problem("ring:gpus=4", "all-gather")
+    hops = link_arcs(EpochGrid(asked.topology, asked.collective.chunk_size, 10.0))
+
+    assert greedy(hops, demand(asked), left=lambda: 1.0)
+    with pytest.raises(LimitReached, match="longer than there is time"):
+        greedy(hops, demand(asked), left=lambda: 0.0)
+
+
+@pytest.mark.parametrize("name", ["te-ccl-milp", "te-ccl-astar", "thesis-steps"])
+def test_methods_that_begin_with_one_say_that_the_limit_came(name, monkeypatch):
+    monkeypatch.setattr("formulations.core.run.Run.awaited", -1.0)
+
+    with pytest.raises(LimitReached):
+        solve(problem("ring:gpus=4", "all-to-all"), name, time_limit=5)

@@ -235,8 +235,8 @@ def _bar(found: Sequence[TunerRange], among: Sequence[str]) -> html.Div:
         ui.div(
             "ds-sto-part",
             html.Span(each.algorithm, className="ds-sto-who"),
-            html.Span(format_size(each.begin), className="ds-sto-mark"),
-            html.Span(format_size(each.end), className="ds-sto-mark ds-sto-last")
+            html.Span(text.size(each.begin), className="ds-sto-mark"),
+            html.Span(text.size(each.end), className="ds-sto-mark ds-sto-last")
             if each is found[-1]
             else None,
             style={
@@ -271,14 +271,14 @@ def _plan(entry: Entry, name: str) -> html.Tr:
 def _range(each: TunerRange) -> html.Tr:
     above = [time / least - 1 for time, least in zip(each.makespans, each.bounds, strict=True)]
     cells = (
-        format_size(each.end),
+        text.size(each.end),
         each.algorithm,
         _both([text.duration(time) for time in each.makespans]),
         _both([text.bandwidth(rate) for rate in each.algbws]),
         _both([text.share(share) for share in above]),
         text.size(each.entry.size),
     )
-    return _row(each.entry, format_size(each.begin), cells, place=str(each.begin))
+    return _row(each.entry, text.size(each.begin), cells, place=str(each.begin))
 
 
 def _row(entry: Entry, head: str, cells: Sequence[str], *, place: str) -> html.Tr:

@@ -177,6 +177,7 @@ def _assessment(app: Dash) -> None:
             trouble = str(error)
         empty = not asked["topology"]["devices"]
         known = {
+            "empty": empty,
             "trouble": None if empty else trouble,
             "field": "" if empty else field_at_fault(asked["topology"], asked["request"]),
             "bounds": list(found.bounds),

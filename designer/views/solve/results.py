@@ -412,7 +412,7 @@ def _schedule(app: Dash) -> None:
             "schedule": schedule_panel(shown, stale=changed, solving=bool(job)),
             "trouble": trouble(wrong),
             "answer": answer(shown, stale=changed, solving=bool(job), trouble=wrong),
-            "solve_disabled": bool(wrong),
+            "solve_disabled": bool(wrong or (known or {}).get("empty")),
         }
 
 

@@ -344,6 +344,8 @@ class _Attempt:
             goal=self.goal,
             limit=self.best,
             over=lambda: run.seconds > until,
+            left=lambda: until - run.seconds,
+            first=lambda: min(run.awaited, until - run.seconds if run.best else np.inf),
         ):
             hint, upper = plan, makespan
         return hint, upper

@@ -18,12 +18,15 @@ take a list, which numba refuses, and must not return one that it was given. Tho
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from types import FunctionType
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+from numba import njit, typeof
 from numba.core.dispatcher import Dispatcher
 
 from formulations.core.preparing import compiling, interpreting, ready, wait
@@ -53,10 +56,10 @@ def kernel(function):
             plain = plain or as_written(compiled)
             return plain(*args)
         wait()
-        with compiling():
-            found = compiled(*args)
+        with compiling():  # or loading, but not the first search
+            compiled.compile(tuple(typeof(each) for each in args))
         called = compiled
-        return found
+        return compiled(*args)
 
     call.__dict__["compiled"] = compiled
     return call
@@ -184,6 +187,8 @@ class Weights(NamedTuple):
         µs of a long hop, by which times are measured.
     steps
         How often a pass may test whether a transfer helps a destination until the pass is given up.
+    stop
+        Not 0 as soon as the pass is to be given up, shape (1,), see `stopping`.
     """
 
     slack: float
@@ -198,6 +203,7 @@ class Weights(NamedTuple):
     limit: float
     scale: float
     steps: float
+    stop: np.ndarray
 
 
 class State(NamedTuple):
@@ -225,6 +231,30 @@ class State(NamedTuple):
     chunk: np.ndarray
     start: np.ndarray
     group: np.ndarray
+
+
+UNSTOPPED = np.zeros(1, np.int64)
+"""What stops no pass."""
+
+
+@contextmanager
+def stopping(left: Callable[[], float]) -> Iterator[np.ndarray]:
+    """Yield a zero that becomes one when no seconds are `left`, however far a pass is."""
+    stop, ended = np.array([int(left() <= 0)]), threading.Event()
+
+    def watch() -> None:
+        # The clock stands still while searches are being compiled, so it is read again.
+        while not ended.wait(max(0.01, min(left(), 60.0))):
+            if left() <= 0:
+                stop[0] = 1
+                return
+
+    if not stop[0] and left() < np.inf:
+        threading.Thread(target=watch, daemon=True).start()
+    try:
+        yield stop
+    finally:
+        ended.set()
 
 
 @kernel

@@ -234,7 +234,7 @@ def dispatch(net: Net, work: Work, weights: Weights, state: State) -> float:
             # A link may be free for a later start than another was noted for.
             now = max(now, events[0][0])
             many = happened(net, work, state, events, looked, now + weights.scale * SAME)
-        if now >= weights.limit or state.tally[4] > weights.steps:
+        if now >= weights.limit or state.tally[4] > weights.steps or weights.stop[0]:
             return NEVER
         sent = state.tally[0]
         _look(net, work, state, weights, events, looked[:many], now, eager)
@@ -285,7 +285,7 @@ def _choose(net, work, state, weights, transfer, now, eager):
     place = 0
     known = -1
     free = False
-    while place < state.holds[device]:
+    while place < state.holds[device] and not weights.stop[0]:
         each = state.held[device, place]
         if state.lacking[each] == 0:
             # Nobody lacks it any more: it need not be looked at again.
@@ -470,8 +470,8 @@ class Rules(NamedTuple):
         µs after which the trial is given up.
     scale
         µs of a long hop, by which times are measured.
-    steps
-        Transfers and chunks that may be looked at until the trial is given up.
+    stop
+        Not 0 as soon as the trial is to be given up, shape (1,).
     """
 
     seed: int
@@ -481,7 +481,7 @@ class Rules(NamedTuple):
     step: float
     limit: float
     scale: float
-    steps: float
+    stop: np.ndarray
 
 
 @kernel
@@ -501,7 +501,7 @@ def match(net: Net, work: Work, rules: Rules, state: State) -> float:
     while state.tally[1] > 0 and len(events):
         # A link may be free for a later start than another was noted for.
         now = max(now, events[0][0])
-        if now >= rules.limit or state.tally[4] > rules.steps:
+        if now >= rules.limit or rules.stop[0]:
             return NEVER
         many = happened(net, work, state, events, looked, now + moment)
         keys = rules.pace[looked[:many]] + np.random.random(many)  # noqa: NPY002

@@ -28,7 +28,15 @@ from scipy.sparse.csgraph import dijkstra
 from ccl.symmetry import Symmetry
 from ccl.topology import binding_limits
 from formulations.core.refusals import numbers
-from formulations.engines.kernels.arrays import Net, State, Weights, Work, begin
+from formulations.engines.kernels.arrays import (
+    UNSTOPPED,
+    Net,
+    State,
+    Weights,
+    Work,
+    begin,
+    stopping,
+)
 from formulations.engines.kernels.dispatch import dispatch
 from formulations.engines.list_scheduling.timed import TimedTransfers, Transfers
 
@@ -189,8 +197,9 @@ def passes(
     goal: float,
     limit: float = np.inf,
     steps: float = np.inf,
-    needed: bool = True,
     over: Callable[[], bool],
+    left: Callable[[], float] = lambda: np.inf,
+    first: Callable[[], float] = lambda: np.inf,
 ) -> Iterator[tuple[TimedTransfers, float]]:
     """Run passes and yield each plan that is better than those before, with its makespan in µs.
 
@@ -207,11 +216,11 @@ def passes(
     limit
         µs of a plan that is known; worse ones are given up.
     steps
-        Work of all passes together (`Weights.steps`).
-    needed
-        Whether passes may take more than that until the first plan is there.
+        Work of all passes together (`Weights.steps`), where a plan is known.
     over
         Whether time is up; the first pass is run in any case.
+    left, first
+        Seconds after which a pass is broken off, and one where no plan is known.
     """
     chance = np.random.default_rng(seed)
     net = net_of(task)
@@ -220,20 +229,24 @@ def passes(
     scale = float(task.transfers.delay(float(sizes[-1])).max())
     best, good = limit, FIXED[0]
     spent = 0.0
-    for turn in range(most):
-        if (turn and over()) or spent >= steps:
-            return
-        now, part = _deciding(turn, good, chance)
-        left = np.inf if needed and best == np.inf else steps - spent
-        weights = _weights(task, now, chance=chance, part=part, limit=(best, left, scale))
-        state = begin(net, work)
-        makespan = dispatch(net, work, weights, state)
-        spent += float(state.tally[4])
-        if makespan < best * (1 - 1e-9):
-            best, good = makespan, now
-            yield _needed(task, _sent(state)), makespan
-            if best <= goal * (1 + 1e-9):
+    with stopping(left) as late, stopping(first) as lost:
+        for turn in range(most):
+            if (turn and over()) or spent >= steps:
                 return
+            now, part = _deciding(turn, good, chance)
+            weights = _weights(task, now, chance=chance, part=part, limit=(best, scale))
+            if best < np.inf:
+                weights = weights._replace(steps=steps - spent, stop=late)
+            else:
+                weights = weights._replace(stop=lost)
+            state = begin(net, work)
+            makespan = dispatch(net, work, weights, state)
+            spent += float(state.tally[4])
+            if makespan < best * (1 - 1e-9):
+                best, good = makespan, now
+                yield _needed(task, _sent(state)), makespan
+                if best <= goal * (1 + 1e-9):
+                    return
 
 
 def _sent(state: State) -> TimedTransfers:
@@ -249,9 +262,9 @@ def _weights(
     *,
     chance: np.random.Generator,
     part: float,
-    limit: tuple[float, float, float],
+    limit: tuple[float, float],
 ) -> Weights:
-    """Return how a pass decides; its limits are µs, steps, and the µs of a long hop."""
+    """Return how a pass decides; `limit` is its µs, and those of a long hop."""
     return Weights(
         slack=now[0],
         tail=now[1],
@@ -263,8 +276,9 @@ def _weights(
         of_chunk=chance.random(len(task.nbytes)),
         of_transfer=chance.random(len(task.transfers)),
         limit=limit[0],
-        steps=limit[1],
-        scale=limit[2],
+        scale=limit[1],
+        steps=np.inf,
+        stop=UNSTOPPED,
     )
 
 

@@ -31,7 +31,7 @@ from ccl.topology import binding_limits
 from formulations.bounds import initial_bounds
 from formulations.core.run import Run
 from formulations.engines.epoch_grid.relay_paths import no_path
-from formulations.engines.kernels.arrays import State, Work, begin
+from formulations.engines.kernels.arrays import State, Work, begin, stopping
 from formulations.engines.kernels.dispatch import Rules, match
 from formulations.engines.list_scheduling.multistart import Quotient, Task, net_of, passes, quotient
 from formulations.engines.list_scheduling.reordering import reordered
@@ -278,19 +278,19 @@ class Finder:
             return
         settling = 0.0
 
-        def over() -> bool:
-            return self.run.expired or (self.run.left is not None and self.run.left < settling)
+        def left() -> float:
+            return self.run.remaining - settling
 
         for number, each in enumerate(chain(reduced, (None,))):
-            if settling and over():
+            if settling and (self.run.over() or left() < 0):
                 return
-            most = WORK if best < np.inf else HUGE if self.run.covered else np.inf
+            most = WORK if best < np.inf else HUGE if self.run.grace < np.inf else np.inf
             if _work(side, each) > most:
                 continue
             what = "without symmetry" if each is None else f"by a symmetry of {len(each.chunks)}"
             self.run.report(f"list scheduling {what}")
             task = side.task(after=after) if each is None else each.task
-            tried = self._passes(each, task, turn=number, goal=goal, limit=best, over=over)
+            tried = self._passes(each, task, turn=number, goal=goal, limit=best, left=left)
             for plan, makespan in tried:
                 best, settling = makespan, VERIFYING * len(plan)
                 # Before the next task is made, which may be a large one.
@@ -305,17 +305,18 @@ class Finder:
         turn: int,
         goal: float,
         limit: float,
-        over: Callable[[], bool],
+        left: Callable[[], float],
     ) -> Iterator[tuple[TimedTransfers, float]]:
         found = passes(
             task,
             seed=self.seed + turn,
             most=self.passes,
             steps=WORK if self.run.left is None else min(WORK, self.run.left * PACE),
-            needed=not self.run.covered,
             goal=goal,
             limit=limit,
-            over=over,
+            over=lambda: self.run.over() or left() < 0,
+            left=left,
+            first=lambda: self.run.grace - self.run.seconds,
         )
         for plan, makespan in found:
             yield (plan if each is None else each.lifted(plan)), makespan
@@ -508,40 +509,37 @@ class Matcher(Finder):
         Infeasible
             If no paths lead where chunks of the `whole` task have to be.
         """
-        net = net_of(task)
+        net, run = net_of(task), self.run
         sizes, kind = np.unique(task.nbytes, return_inverse=True)
         work = Work(task.nbytes, kind.ravel(), task.rank, task.there, task.wants, task.free)
         delay = task.transfers.delay(float(sizes[-1]))
         scale, spent = float(delay.max()), 0.0
         pace = np.unique(np.round(delay / scale / SAME), return_inverse=True)[1].ravel()
-        for turn in range(self.passes):
-            if spent > MATCH_WORK or (turn and self.run.expired):
-                return
-            rules = Rules(
-                seed=(self.seed + 1) * 1_000_003 + turn,
-                pace=pace,
-                rarest=self.rarest,
-                wait=self.wait if turn % 2 else 0.0,
-                step=float(delay.min()),
-                limit=limit,
-                scale=scale,
-                steps=self._steps(limit),
-            )
-            state = begin(net, work)
-            makespan = match(net, work, rules, state)
-            spent += float(state.tally[4])
-            if not turn and limit == np.inf and makespan == np.inf:
-                if whole:
-                    raise Infeasible(no_path(_missed(task, state)))
-                return
-            if makespan < limit * (1 - SAME):
-                limit = makespan
-                yield _sent(state), makespan
-
-    def _steps(self, limit: float) -> float:
-        """Return how much a trial may look at; where no plan is known it comes to its end."""
-        left = self.run.left
-        return np.inf if left is None or limit == np.inf else left * PACE
+        first = stopping(lambda: run.grace - run.seconds)
+        with stopping(lambda: run.remaining) as late, first as lost:
+            for turn in range(self.passes):
+                if spent > MATCH_WORK or (turn and run.expired):
+                    return
+                rules = Rules(
+                    seed=(self.seed + 1) * 1_000_003 + turn,
+                    pace=pace,
+                    rarest=self.rarest,
+                    wait=self.wait if turn % 2 else 0.0,
+                    step=float(delay.min()),
+                    limit=limit,
+                    scale=scale,
+                    stop=lost if limit == np.inf else late,
+                )
+                state = begin(net, work)
+                makespan = match(net, work, rules, state)
+                spent += float(state.tally[4])
+                if not turn and limit == np.inf and makespan == np.inf:
+                    if whole and not lost[0]:
+                        raise Infeasible(no_path(_missed(task, state)))
+                    return
+                if makespan < limit * (1 - SAME):
+                    limit = makespan
+                    yield _sent(state), makespan
 
 
 def _missed(task: Task, state: State) -> str:

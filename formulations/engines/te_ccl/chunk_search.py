@@ -434,7 +434,13 @@ def _greedy(
     """Return a greedy schedule that begins when all windows are over."""
     wanted, through = demand(run.problem), options.switches == "hyper-edges"
     sends = greedy(
-        hops, wanted, through=through, seed=run.backend.seed, patience=patience, urgency=urgency
+        hops,
+        wanted,
+        through=through,
+        seed=run.backend.seed,
+        patience=patience,
+        urgency=urgency,
+        left=lambda: run.awaited,
     )
     plan, later = schedule(sends, hops, wanted), arcs.settled(hops.grid)
     moved = tuple(replace(send, epoch=send.epoch + later) for send in plan.sends)

@@ -12,12 +12,12 @@ Given transfers, one after the other, each as early as what is free lets it: con
 import heapq
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
 
-from ccl.errors import Infeasible
+from ccl.errors import Infeasible, LimitReached
 from ccl.plans import Schedule, Send
 from formulations.engines.epoch_grid.arcs import Arcs
 from formulations.engines.epoch_grid.epochs import ROUNDING
@@ -43,6 +43,7 @@ def greedy(
     seed: int = 0,
     patience: float = 1.0,
     urgency: np.ndarray | None = None,
+    left: Callable[[], float] = lambda: np.inf,
 ) -> list[Send]:
     """Return the sends of the best plan found, on the grid of `hops`.
 
@@ -61,22 +62,27 @@ def greedy(
     urgency
         A number for each chunk, shape (chunks,): those with a larger one are all routed before
         the others, in every order.
+    left
+        Seconds that are left for the first order.
 
     Raises
     ------
     Infeasible
         If no path of hops leads to a device that wants a chunk.
+    LimitReached
+        If they are over before that order is routed.
     """
     out: list[list[Route]] = [[] for _ in hops.topology.devices]
     for hop in _single_hops(hops, through=through):
         out[hop.src].append(hop)
     pairs = np.argwhere(demand.wants)
-    begin, best, horizon = time.perf_counter(), [], np.inf
+    begin, horizon = time.perf_counter(), np.inf
+    best: list[Send] = []
     for order in _orders(hops, demand, pairs, np.random.default_rng(seed)):
         turn = pairs[order]
         if urgency is not None:
             turn = turn[np.argsort(-urgency[turn[:, 1]], kind="stable")]
-        sends, end = _route(hops, demand, out, turn)
+        sends, end = _route(hops, demand, out, turn, left=(lambda: np.inf) if best else left)
         if end < horizon:
             best, horizon = sends, end
         if time.perf_counter() - begin > patience:
@@ -108,9 +114,20 @@ def _single_hops(hops: Arcs, *, through: bool) -> list[Route]:
 
 
 def _route(
-    hops: Arcs, demand: Demand, out: list[list[Route]], pairs: np.ndarray
+    hops: Arcs,
+    demand: Demand,
+    out: list[list[Route]],
+    pairs: np.ndarray,
+    *,
+    left: Callable[[], float],
 ) -> tuple[list[Send], float]:
-    """Route the demands in the order given; return the sends and the last arrival."""
+    """Route the demands in the order given; return the sends and the last arrival.
+
+    Raises
+    ------
+    LimitReached
+        If no seconds are left.
+    """
     free = Reservations(hops)
     there: list[dict[int, int]] = [
         dict.fromkeys(np.flatnonzero(held).tolist(), 0) for held in demand.has.T
@@ -122,6 +139,8 @@ def _route(
         if device in held:
             last = max(last, held[device])
             continue
+        if left() <= 0:
+            raise LimitReached("a greedy schedule takes longer than there is time")
         for hop, epoch in _quickest(free, out, held, device):
             free.take(hop, epoch)
             held[hop.dst] = epoch + hop.delay
