@@ -195,6 +195,7 @@ def _half(run: Run, problem: Problem, share: float) -> Run:
         solver=run.solver,
         bounds=initial_bounds(problem, quick=False, whole_chunks=True),
         time_limit=limit,
+        grace=(run.grace - run.seconds) * share,
         gap=run.gap,
         progress=lambda news: run.report(news.message),
         log=run.log,

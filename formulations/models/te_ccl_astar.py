@@ -99,7 +99,8 @@ PATIENCE = 1.5
 """Seconds for greedy schedules on all grids together."""
 
 ENTRIES = 50_000_000
-"""Most epochs times hops times chunks of a round; more take more memory than there may be."""
+"""Most epochs times hops times chunks of a round, each counted as often as the epochs in which it
+holds its links; more take more time and memory than there may be."""
 
 FINER = 300_000
 """Most epochs times hops times chunks of a grid that is looked at beside the coarsest."""
@@ -214,13 +215,15 @@ def _grids(run: Run, options: Options) -> list[Arcs]:
     for tau in sorted(taus, reverse=True):
         grid = EpochGrid(topology, size, tau, reverse_time=run.reverse_time)
         hops = hyper_edges(grid) if options.switches == "hyper-edges" else link_arcs(grid)
-        round_cells = 2 * int(hops.delay.max()) * len(hops.routes) * len(problem.collective.chunks)
-        if round_cells <= ENTRIES and (not found or _cells(run, hops) <= FINER):
+        # A send has an entry for each epoch in which it holds its links.
+        held = int(hops.occupancy.clip(1).sum())
+        entries = 2 * int(hops.delay.max()) * held * len(problem.collective.chunks)
+        if entries <= ENTRIES and (not found or _cells(run, hops) <= FINER):
             found.append(hops)
         else:
             run.note(
-                f"epochs of {tau:.6g} µs were not tried: {round_cells:.2g} cells in a round and "
-                f"{_cells(run, hops):.2g} in all are too many"
+                f"epochs of {tau:.6g} µs were not tried: {entries:.2g} entries in a round and "
+                f"{_cells(run, hops):.2g} cells in all are too many"
             )
     return found
 

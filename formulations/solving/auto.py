@@ -7,8 +7,8 @@
    (`pieces`), which come closest to the bound where bandwidth counts more than latency. On clusters
    that are not small they are tried in a process of their own, on another core; the first of them
    here and alone where it takes little time. Of an all-reduce, whose halves they let overlap,
-   `pieces` have that process, and the others follow here. A plan of the best rate within 0.3 % of
-   the bound (`WORTH`) ends the search there.
+   `pieces` have that process, after `orbit-trees` of many GPUs if latency counts little, and the
+   others follow here. A plan of the best rate within 0.3 % of the bound (`WORTH`) ends the search.
 4. List scheduling again with shards cut into 2, 4, 8, ... chunks, as long as that gains; before it,
    where nothing is copied or added up, balanced paths, whole and cut.
 5. The constructions that fit: direct sends, rings, trees, doubling and the like; before 3 where
@@ -320,7 +320,7 @@ class Search:
             if self.run.best is None:
                 self._try(name)
                 self._built.append(name)
-        self._try(PATHS, seconds=self._share(4))
+        self._try(PATHS, seconds=self._share(2))
 
     def _construct(self) -> None:
         """Build what needs no search."""
@@ -338,10 +338,8 @@ class Search:
 
     def _trees(self) -> None:
         """Try trees here, where they take less time than another process takes to begin."""
-        if self._aside is not None and not self._pieces_aside:
-            return
         names = self._trees_in_order if self._aside is None and self._pairs <= SMALL else TREES[:1]
-        for place, name in enumerate(names):
+        for place, name in enumerate(each for each in names if each not in self._beside):
             most = SUMS.get(name, 3.0) if self._sums else min(3, len(names) - place + 1)
             self._try(name, seconds=self._longest(name, most))
 
@@ -391,7 +389,10 @@ class Search:
     def _trees_aside(self, names: tuple[str, ...]) -> None:
         if self.run.left is not None and not self._large and EFFORT[self.options.effort]:
             names = (*names, AMOUNTS)  # up to the limit; without one, exact methods have `EFFORT`
-        able = [PIECES] if self._pieces_aside else [name for name in names if self._able(name)]
+        if self._pieces_aside:  # of many pairs they come late
+            late = self._pairs > MODEST and self._latency <= LATENT
+            names = TREES[:2] if late else (PIECES,)
+        able = [name for name in names if self._able(name)]
         if able and self._aside is None and not self._done and not self.run.late:
             options = {"methods": ",".join(able), "seed": self.options.seed}
             self._aside, self._beside = Aside(self.run, options), able

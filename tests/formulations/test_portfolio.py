@@ -386,6 +386,20 @@ def test_amounts_in_epochs_go_on_aside_only_up_to_a_limit(limit, monkeypatch):
     assert ("te-ccl-lp" in NothingAside.asked) == (limit is not None)
 
 
+@pytest.mark.parametrize(("size", "first"), [(1e3 * MB, "orbit-trees"), (1e3, "pieces")])
+def test_of_large_all_reduces_orbit_trees_come_first_where_latency_counts_little(
+    size, first, monkeypatch
+):
+    """Pieces of 96 GPUs had found nothing in 20 s: the answer was 4.7 % behind orbit-trees."""
+    monkeypatch.setattr("formulations.solving.auto.MODEST", 60)
+    monkeypatch.setattr("formulations.solving.auto.Aside", NothingAside)
+    monkeypatch.setattr(NothingAside, "asked", [])
+    solve(asked("torus:shape=3x4", "all-reduce", size), time_limit=2)
+
+    assert NothingAside.asked[0] == first
+    assert "pieces" in NothingAside.asked
+
+
 @pytest.mark.parametrize("cluster", ["random:gpus=24,switches=0,degree=4,spread=1", "kautz"])
 def test_of_the_largest_all_to_alls_over_gpus_balanced_paths_come_first(cluster, monkeypatch):
     """List scheduling could not be cut off there: it has a process of its own, given symmetry."""

@@ -212,7 +212,7 @@ def decompose(
     backend
         The solver.
     stop
-        Asked before each round whether to give up.
+        Called before each subproblem; says whether to give up.
 
     Raises
     ------
@@ -343,13 +343,13 @@ class _Master:
 
     def _price(self, prices: np.ndarray, paid: np.ndarray, *, costly: bool = False) -> bool:
         """Add the cheapest column of each class that beats what it pays; say whether any did."""
-        if self.stop():
-            raise LimitReached(
-                f"Dantzig-Wolfe was stopped after {self.iterations} rounds; allow more time"
-            )
         self.iterations += 1
         better, total = False, 0.0
         for number, each in enumerate(self.classes):
+            if self.stop():
+                raise LimitReached(
+                    f"Dantzig-Wolfe was stopped in round {self.iterations}; allow more time"
+                )
             charge = each.graph.rows.T @ (prices / self.rates) * (1e-3 / self.unit)
             if costly and self.costs is not None:
                 charge = charge + each.graph.costs(self.costs)

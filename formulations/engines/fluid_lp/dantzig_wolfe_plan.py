@@ -156,7 +156,7 @@ def solve_by_columns(run: Run, costs: CostKind, *, mirrored: bool) -> Result:
             stop=lambda: run.expired,
         )
     except LimitReached:
-        run.note("time ran out between two rounds of pricing")
+        run.note("time ran out before the prices were settled")
         return run.finish(Stop.TIME_LIMIT)
     _prove(run, found)
     forest = forest_of(problem, found)
