@@ -68,8 +68,8 @@ TREES = (
 PIECES = "pieces"
 """Of these, the best where sums are added up and spread, whose halves it lets overlap."""
 
-SUMS = {TREES[0]: 6.0, PIECES: 1.6}
-"""There each has one in so many parts of what is left here."""
+SUMS = {PIECES: 1.6}
+"""There it has one in so many parts of what is left here."""
 
 LONGEST = {PIECES: (8.0, 0.45), "one-shot": (2.0, 0.1), "chains": (4.0, 0.1)}
 """Seconds for what would go on for long with ever less gain, or a share of the limit if longer."""
@@ -102,7 +102,7 @@ PROOF_SECONDS = 3.0
 """Seconds for bounds by a large linear program, and for those by cuts in time."""
 
 LATENT = 0.25
-"""Share of the bound that latency takes where constructions of few steps come first."""
+"""Share of the bound that latency takes where few steps count most, twice as much of many pairs."""
 
 CHAINS = "chains"
 """What is tried only there: elsewhere others have the best rate, and it would take their time."""
@@ -216,7 +216,8 @@ class Search:
         self._try(LISTS, seconds=self._share(4))
         matched = partial(self._try, CHANCE, seconds=CHANCE_SECONDS)
         turns: list[Callable[[], None]] = [self._trees, self._cut_finer, matched]
-        turns.insert(0 if self._latency > LATENT else 2, self._construct)
+        soon = self._latency > (LATENT if self._pairs <= MODEST else 2 * LATENT)
+        turns.insert(0 if soon else 2, self._construct)
         own, best = self._plans.get(1), self.run.best
         if own is not None and best is not None and own.makespan > BEHIND * best.makespan:
             turns.insert(0, turns.pop())  # finer chunks will not help list scheduling

@@ -56,7 +56,7 @@ from ccl.symmetry import Group
 from formulations.engines.orbit_lp.group import Acting, Load, Uniform, acting, loads_of
 from formulations.engines.steady_state import FluidGraph, graph_of, without_copies
 from formulations.solvers import cp
-from formulations.solvers.cvxpy_highs import Backend
+from formulations.solvers.cvxpy_highs import Backend, Outcome, TerminationCondition
 
 BETTER = 1e-9
 """Share by which a column must be cheaper than its class pays to be added."""
@@ -182,11 +182,13 @@ class Subproblem:
             rules = [graph.incidence @ self.usage == wanted]
         self.model = cp.Problem(cp.Minimize(self.price @ self.usage), rules)
 
-    def cheapest(self, price: np.ndarray, backend: Backend) -> tuple[float, np.ndarray]:
+    def cheapest(
+        self, price: np.ndarray, solve: Callable[[cp.Problem], Outcome]
+    ) -> tuple[float, np.ndarray]:
         """Return the least cost and a usage that has it."""
         largest = max(float(price.max()), 1e-300)
         self.price.value = price / largest
-        backend.solve(self.model, method="simplex")
+        solve(self.model)
         usage = np.maximum(np.asarray(self.usage.value), 0.0)
         return float(price @ usage), usage
 
@@ -197,7 +199,7 @@ def decompose(
     mirrored: bool = True,
     costs: np.ndarray | None = None,
     backend: Backend | None = None,
-    stop: Callable[[], bool] = lambda: False,
+    left: Callable[[], float] = lambda: np.inf,
 ) -> Decomposition:
     """Solve a problem by columns.
 
@@ -211,18 +213,18 @@ def decompose(
         Cost of a byte on each link, shape (links,).
     backend
         The solver.
-    stop
-        Called before each subproblem; says whether to give up.
+    left
+        Seconds until it gives up.
 
     Raises
     ------
     ProblemError
         If it cannot be said, or has a sum for everybody.
     LimitReached
-        If `stop` said so.
+        If none are left.
     """
     classes = classes_of(problem, mirrored=mirrored, costs=costs)
-    return _Master(classes, costs, backend or Backend(), stop).run()
+    return _Master(classes, costs, backend or Backend(), left).run()
 
 
 def classes_of(
@@ -271,7 +273,7 @@ class _Master:
     classes: tuple[OriginClass, ...]
     costs: np.ndarray | None
     backend: Backend
-    stop: Callable[[], bool]
+    left: Callable[[], float]
 
     def __post_init__(self) -> None:
         classes = self.classes
@@ -329,9 +331,19 @@ class _Master:
             unit = max(float(cost.max()), 1e-300)
             rules.append(least <= time * (1 + BETTER))
             model = cp.Problem(cp.Minimize((cost / unit) @ share), rules)
-        found = self.backend.solve(model, method="simplex")
+        found = self._optimum(model)
         prices = np.abs(np.asarray(fits.dual_value)) * unit
         return found.objective * unit, np.asarray(share.value), prices
+
+    def _optimum(self, model: cp.Problem) -> Outcome:
+        """Solve a program to its end, as one that is cut off proves nothing."""
+        left = self.left()
+        if left > 0:
+            limit = left if np.isfinite(left) else None
+            found = self.backend.solve(model, method="simplex", time_limit=limit)
+            if found.ending is TerminationCondition.OPTIMAL:
+                return found
+        raise LimitReached(f"Dantzig-Wolfe was cut off in round {self.iterations}; allow more time")
 
     def _paid(self, prices: np.ndarray, *, costly: bool = False) -> np.ndarray:
         """Return sigma: what the cheapest column of each class costs at the prices."""
@@ -346,15 +358,11 @@ class _Master:
         self.iterations += 1
         better, total = False, 0.0
         for number, each in enumerate(self.classes):
-            if self.stop():
-                raise LimitReached(
-                    f"Dantzig-Wolfe was stopped in round {self.iterations}; allow more time"
-                )
             charge = each.graph.rows.T @ (prices / self.rates) * (1e-3 / self.unit)
             if costly and self.costs is not None:
                 charge = charge + each.graph.costs(self.costs)
             value, usage = self.subproblems[number].cheapest(
-                each.summed(charge) * each.nbytes, self.backend
+                each.summed(charge) * each.nbytes, self._optimum
             )
             total += value
             scale = max(abs(paid[number]), 1e-300) if np.isfinite(paid[number]) else 1.0

@@ -153,7 +153,7 @@ def solve_by_columns(run: Run, costs: CostKind, *, mirrored: bool) -> Result:
             mirrored=mirrored,
             costs=per_link,
             backend=run.backend,
-            stop=lambda: run.expired,
+            left=lambda: 0.0 if run.over() else run.remaining,
         )
     except LimitReached:
         run.note("time ran out before the prices were settled")

@@ -111,18 +111,18 @@ def test_a_sum_for_everybody_is_refused_and_a_stop_is_kept():
     with pytest.raises(ProblemError, match="no origins of its own"):
         decompose(Uniform(star, "all-reduce", 1e9))
     with pytest.raises(LimitReached, match="in round 1"):
-        decompose(Uniform(star, "all-gather", 1e9), stop=lambda: True)
+        decompose(Uniform(star, "all-gather", 1e9), left=lambda: 0.0)
 
 
 def test_it_is_stopped_in_the_middle_of_a_round():
     """Without symmetry a round has a subproblem for each GPU: of 96 GPUs one took 20 s."""
-    calls = iter([False, False, True])
+    seconds = iter([9.0, 9.0, 0.0])
 
     with pytest.raises(LimitReached, match="in round 1"):
         decompose(
             Uniform(open_cluster("star:gpus=4"), "all-gather", 1e9),
             mirrored=False,
-            stop=lambda: next(calls),
+            left=lambda: next(seconds),
         )
 
 
