@@ -102,7 +102,7 @@ def _mirrored(problem: Problem) -> float:
     if columns > COLUMNS:
         raise CclError(f"{columns:,} columns for one origin")
     late = time.perf_counter() + LIMIT
-    return decompose(problem, stop=lambda: time.perf_counter() > late).makespan
+    return decompose(problem, left=lambda: late - time.perf_counter()).makespan
 
 
 ENGINES: dict[str, Callable[[Problem], float]] = {

@@ -43,6 +43,8 @@ programs.
 Source: the thesis, chapter 5.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
