@@ -340,8 +340,10 @@ def test_a_saved_drawing_opens_with_its_places(designer, tmp_path):
     file.write_bytes(Path(caught.value.path()).read_bytes())
     page.get_by_role("button", name="New").click()
     expect(page.locator("#counts")).to_contain_text("0 GPUs · 0 links")
+    expect(page.locator("#solve")).to_be_disabled()
     page.locator("#upload input[type=file]").set_input_files(file)
     expect(page.locator("#counts")).to_contain_text("16 GPUs")
+    expect(page.locator("#solve")).to_be_enabled()
     assert designer.ask("c.drawing.positions") == places
 
 
