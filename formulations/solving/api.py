@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 SOLVER = "HIGHS"
 """The solver that comes along."""
 
-GRACE = 10.0
-"""Seconds beyond twice the time limit in which a first plan may still come."""
+GRACE = 0.8
+"""Share of the seconds after which a solve is ended, until which its first plan may come."""
 
 
 Proofs = Callable[..., tuple[Bound, ...]]
@@ -198,8 +198,9 @@ def solved(  # noqa: PLR0913  those of `formulations.solve`
     """
     from formulations.bounds import initial_bounds  # noqa: PLC0415  menus need no bounds
     from formulations.core.run import Run  # noqa: PLC0415  it replays, which takes numpy
+    from formulations.jobs.child import patience  # noqa: PLC0415  who solves here begins no process
 
-    begin, whole = clock(), chosen.keeps_chunks(problem)
+    begin, whole, ended = clock(), chosen.keeps_chunks(problem), patience(time_limit)
     _check(solver)
     run = Run(
         problem=problem,
@@ -208,7 +209,7 @@ def solved(  # noqa: PLR0913  those of `formulations.solve`
         solver=solver,
         bounds=(bounds or partial(initial_bounds, problem))(quick=chosen.quick, whole_chunks=whole),
         time_limit=time_limit,
-        grace=inf if time_limit is None else 2 * time_limit + GRACE,
+        grace=inf if ended is None else GRACE * ended,
         gap=gap,
         progress=progress,
         start=begin_with,

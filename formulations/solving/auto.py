@@ -374,7 +374,7 @@ class Search:
 
     @property
     def _pieces_aside(self) -> bool:
-        """Whether pieces, the best of the trees for sums, have all the time of another core."""
+        """Whether another core is for pieces, the best of the trees for sums."""
         return self._sums and not self._large and self._able(PIECES)
 
     def _trees_late(self) -> None:

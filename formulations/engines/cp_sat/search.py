@@ -345,7 +345,7 @@ class _Attempt:
             limit=self.best,
             over=lambda: run.seconds > until,
             left=lambda: until - run.seconds,
-            first=lambda: min(run.awaited, until - run.seconds if run.best else np.inf),
+            first=lambda: until - run.seconds if run.best else run.awaited,
         ):
             hint, upper = plan, makespan
         return hint, upper

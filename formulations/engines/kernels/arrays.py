@@ -233,10 +233,6 @@ class State(NamedTuple):
     group: np.ndarray
 
 
-UNSTOPPED = np.zeros(1, np.int64)
-"""What stops no pass."""
-
-
 @contextmanager
 def stopping(left: Callable[[], float]) -> Iterator[np.ndarray]:
     """Yield a zero that becomes one when no seconds are `left`, however far a pass is."""

@@ -28,15 +28,7 @@ from scipy.sparse.csgraph import dijkstra
 from ccl.symmetry import Symmetry
 from ccl.topology import binding_limits
 from formulations.core.refusals import numbers
-from formulations.engines.kernels.arrays import (
-    UNSTOPPED,
-    Net,
-    State,
-    Weights,
-    Work,
-    begin,
-    stopping,
-)
+from formulations.engines.kernels.arrays import Net, State, Weights, Work, begin, stopping
 from formulations.engines.kernels.dispatch import dispatch
 from formulations.engines.list_scheduling.timed import TimedTransfers, Transfers
 
@@ -234,11 +226,9 @@ def passes(
             if (turn and over()) or spent >= steps:
                 return
             now, part = _deciding(turn, good, chance)
-            weights = _weights(task, now, chance=chance, part=part, limit=(best, scale))
-            if best < np.inf:
-                weights = weights._replace(steps=steps - spent, stop=late)
-            else:
-                weights = weights._replace(stop=lost)
+            many, stop = (steps - spent, late) if best < np.inf else (np.inf, lost)
+            limits = best, many, scale
+            weights = _weights(task, now, chance=chance, part=part, limit=limits, stop=stop)
             state = begin(net, work)
             makespan = dispatch(net, work, weights, state)
             spent += float(state.tally[4])
@@ -262,9 +252,10 @@ def _weights(
     *,
     chance: np.random.Generator,
     part: float,
-    limit: tuple[float, float],
+    limit: tuple[float, float, float],
+    stop: np.ndarray,
 ) -> Weights:
-    """Return how a pass decides; `limit` is its µs, and those of a long hop."""
+    """Return how a pass decides; its limits are µs, steps, and the µs of a long hop."""
     return Weights(
         slack=now[0],
         tail=now[1],
@@ -276,9 +267,9 @@ def _weights(
         of_chunk=chance.random(len(task.nbytes)),
         of_transfer=chance.random(len(task.transfers)),
         limit=limit[0],
-        scale=limit[1],
-        steps=np.inf,
-        stop=UNSTOPPED,
+        steps=limit[1],
+        scale=limit[2],
+        stop=stop,
     )
 
 
