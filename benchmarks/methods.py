@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from typing import Annotated, Any
 
 import typer
@@ -65,7 +66,8 @@ def auto(
     seconds: Annotated[float, typer.Option(help="For each solve.")] = 20.0,
     keep: Annotated[Path | None, typer.Option(help="A file of answers to go on with.")] = None,
     random: Annotated[int, typer.Option(help="So many random problems, no clusters.")] = 0,
-    seed: Annotated[int, typer.Option(help="Number of the first of these.")] = 0,
+    sample: Annotated[int, typer.Option(help="So many of the clusters' questions; 0: all.")] = 0,
+    seed: Annotated[int, typer.Option(help="The first random problem; or of the sample.")] = 0,
 ) -> None:
     """Print what `auto` finds and what the best of all other methods does."""
     names = cluster or [each.name for each in catalog()]
@@ -75,6 +77,8 @@ def auto(
         )
     else:
         asked = _questions(names, collective or list(AUTO_KINDS), sizes)
+    if sample:
+        asked = iter(Random(seed).sample(tuple(asked), sample))
     console = output()
     ours = ("cluster", "collective", "size", "auto µs", "found by", "status", "bound µs")
     made = table("auto beside the others", (*ours, "best other µs", "by", "auto / other"))

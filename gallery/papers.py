@@ -208,7 +208,7 @@ def _relay(name: str, ways: tuple[tuple[str, str], ...], alpha: float) -> Topolo
     return topology(name, [device("gpu", each) for each in names], links)
 
 
-_THESIS = "Dissertation on linear programming for collectives (sources in the README), "
+_THESIS = "Shapley, Algorithmic techniques for optimal collective communication, Cornell, 2025, "
 _TE_CCL = "TE-CCL, doi.org/10.1145/3651890.3672249, "
 _PCIE = Figure("each link", "32 GB/s one way, as PCIe 4 ×16", "assumed")
 _BUS = Figure(
@@ -410,7 +410,7 @@ ENTRIES = (
         "Papers",
         "DGX A100 on rails that are not joined, with its NVLinks, with PCIe and host memory, or "
         "with both.",
-        "Dissertation on linear programming for collectives (sources in the README), section 6.1; "
+        "Shapley, Algorithmic techniques for optimal collective communication, Cornell, 2025, section 6.1; "
         "bandwidths inferred from its tables 6.3 to 6.8",
         figures=(
             Figure("a GPU into its NVSwitch", "300 GB/s one way", "assumed"),

@@ -424,7 +424,7 @@ def _annotation(row: OptionField) -> Any:
     told = f"{row.help or row.label}{f' ({row.unit})' if row.unit else ''}"
     if row.kind == "bool":
         told += f"; by default {'yes' if row.default else 'no'}"
-    elif not row.optional:
+    elif not row.optional and row.default != "":
         told += f"; by default {str(row.default).replace(' ', '-')}"
     flag = typer.Option(_flag(row), metavar=words or None, help=told)
     return Annotated[kinds.get(row.kind, str | None), flag]

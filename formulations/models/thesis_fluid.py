@@ -34,8 +34,7 @@ want: there it is the optimum of adding up at roots and spreading from them.
 Decisions. An edge's w is the same for all steps of its link, so R needs no search. The thesis
 counts f <= w with w <= s b at every step, and calls (4.2) equivalent to it (theorem 4); here (4.2)
 is solved, `formulations.engines.fluid_lp.stepwise` makes K chunks of its plan. What the thesis
-prints wrongly is listed in `formulations.engines.fluid_lp.multicast` (3.14, 3.16) and
-`formulations.engines.fluid_lp.multicast` (3.11).
+prints wrongly is listed in `formulations.engines.fluid_lp.multicast` (3.11, 3.14, 3.16).
 
 Source: the thesis, chapters 3 and 4.
 """

@@ -141,7 +141,7 @@ def refuse_missing() -> None:
     """
     if not installed():
         raise ProblemError(
-            "torch with gloo is not installed; pip install 'topoloom[gloo]', or use sockets"
+            "torch with gloo is not installed; pip install -e '.[gloo]', or use sockets"
         )
 
 

@@ -112,7 +112,7 @@ DISSERTATION = {
     ),
 }
 """Seconds for 1 GB per GPU (all-gather) and for 1 GB to every other GPU (all-to-all) on 1 to 16
-hosts: tables 6.3 to 6.8 of the dissertation (sources in the README), bandwidths inferred from their
+hosts: tables 6.3 to 6.8 of Shapley's dissertation (Cornell, 2025), bandwidths inferred from their
 smallest cells. Its 0.0219 without NVLink on one host is taken as 7/32, a slip of ten there."""
 
 

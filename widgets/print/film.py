@@ -28,7 +28,7 @@ _MOST_PIXELS_OF_FILM = 1_000_000_000
 """Of all frames together."""
 _LAST = 1500
 """Milliseconds that the last frame of a GIF stays."""
-_HINT = "a WebM needs PyAV, which is an extra: pip install 'topoloom[video]'"
+_HINT = "a WebM needs PyAV, which is an extra: pip install -e '.[video]'"
 
 
 @dataclass(frozen=True)

@@ -258,3 +258,22 @@ function crossings(p, q, { bend, near }) {
   }
   return hit.size;
 }
+
+/** Columns that so many players may stand in: the first, unless drawings are larger in another by `GAIN`. */
+const COLUMNS = { 2: [2, 1], 3: [3, 1], 4: [2, 4] };
+const GAIN = 1.15;
+
+/** Height of what stands around a drawing: its head, and the legend. */
+const AROUND = 86;
+
+/**
+ * In how many columns drawings are largest.
+ * @param {number} count of players @param {{width: number, height: number}} room of all
+ * @param {{w: number, h: number}} shape of a drawing
+ */
+export function columns(count, room, shape) {
+  const zoom = (across) =>
+    Math.min(room.width / across / shape.w, (room.height / Math.ceil(count / across) - AROUND) / shape.h);
+  const [usual, other] = COLUMNS[count];
+  return zoom(other) > GAIN * zoom(usual) ? other : usual;
+}

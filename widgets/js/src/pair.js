@@ -11,6 +11,7 @@
 import { Canvas } from "./canvas.js";
 import { DifferenceView } from "./difference.js";
 import { h, iconButton } from "./dom.js";
+import { columns } from "./geometry.js";
 import { PlainModel } from "./host.js";
 import { signature } from "./model.js";
 import css from "./pair.css";
@@ -169,7 +170,7 @@ export class Pair {
       height: () => (this.root.style.height = model.get("height") || "100%"),
     };
     for (const [name, listener] of Object.entries(this.listeners)) model.on(`change:${name}`, listener);
-    this.resized = new ResizeObserver(() => this.wake());
+    this.resized = new ResizeObserver(() => this.#fill());
     this.resized.observe(this.root);
     this.load();
     this.last = performance.now();
@@ -226,6 +227,16 @@ export class Pair {
     this.relabel();
   }
 
+  /** Stand in the columns in which drawings are largest. */
+  #fill() {
+    const cy = this.sides.find(({ screen }) => screen)?.screen.stage.cy;
+    const { w, h: tall } = cy?.elements().boundingBox() ?? { w: 1, h: 1 };
+    const room = { width: this.grid.clientWidth, height: this.grid.clientHeight };
+    const across = columns(this.sides.length, room, { w: Math.max(w, 1), h: Math.max(tall, 1) });
+    this.grid.style.setProperty("--tlp-across", String(across));
+    this.wake();
+  }
+
   /** @returns {"players" | "difference"} */
   get shown() {
     return this.model.get("view") === "difference" ? "difference" : "players";
@@ -246,6 +257,7 @@ export class Pair {
     for (const { screen, playback } of this.sides) if (screen) screen.clock = new Hand(this.lead, playback);
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
     this.difference.show();
+    this.#fill();
     if (begins && this.sides.every(({ playback }) => playback) && !still) this.lead.toggle(true);
     this.root.toggleAttribute("data-busy", false);
     this.wake();

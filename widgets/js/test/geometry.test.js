@@ -7,7 +7,7 @@ import {
 } from "../src/elements.js";
 import { MOST_DEVICES, counts, groupsOf, hostKey, shownOf } from "../src/folding.js";
 import {
-  bendAround, borderPoint, coveredParts, curveBetween, pointOn, rectAt, within,
+  bendAround, borderPoint, columns, coveredParts, curveBetween, pointOn, rectAt, within,
 } from "../src/geometry.js";
 import { wholeDrawing } from "../src/model.js";
 import { shortName } from "../src/names.js";
@@ -15,6 +15,15 @@ import { outline, regionOf } from "../src/region.js";
 import { OKABE_ITO, between, originColor } from "../src/style.js";
 
 const box = (x, y) => rectAt([x, y], "gpu");
+
+test("players stand in the columns in which their drawings are largest", () => {
+  const room = { width: 1400, height: 560 };
+  const [square, wide, tall] = [{ w: 300, h: 300 }, { w: 900, h: 200 }, { w: 200, h: 600 }];
+  assert.deepEqual([2, 3, 4].map((count) => columns(count, room, square)), [2, 3, 4]);
+  assert.deepEqual([2, 3, 4].map((count) => columns(count, room, wide)), [1, 3, 2]);
+  assert.deepEqual([2, 3, 4].map((count) => columns(count, room, tall)), [2, 3, 4]);
+  assert.equal(columns(3, { width: 380, height: 900 }, square), 1, "on a small screen one below the other");
+});
 
 test("a link begins at the border of its device", () => {
   assert.deepEqual(borderPoint(box(0, 0), { x: 500, y: 0 }), { x: 39, y: 0 });
