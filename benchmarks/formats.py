@@ -21,7 +21,7 @@ from rich.table import Table
 from benchmarks.measuring import PartArgument, median_of, parts_named, show, table
 from ccl.collective import CollectiveKind, make_collective
 from ccl.problem import Problem
-from ccl.serialization.conditions import document
+from ccl.serialization.documents import document
 from ccl.topology import Link, Topology, device
 from formulations import solve
 from gallery import open_cluster

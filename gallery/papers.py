@@ -410,8 +410,8 @@ ENTRIES = (
         "Papers",
         "DGX A100 on rails that are not joined, with its NVLinks, with PCIe and host memory, or "
         "with both.",
-        "Shapley, Algorithmic techniques for optimal collective communication, Cornell, 2025, section 6.1; "
-        "bandwidths inferred from its tables 6.3 to 6.8",
+        "Shapley, Algorithmic techniques for optimal collective communication, Cornell, 2025, "
+        "section 6.1; bandwidths inferred from its tables 6.3 to 6.8",
         figures=(
             Figure("a GPU into its NVSwitch", "300 GB/s one way", "assumed"),
             Figure("PCIe, to GPUs and to memory", "32 GB/s one way", "assumed"),

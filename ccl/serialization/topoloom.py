@@ -1,6 +1,6 @@
 """``topoloom/1``: every noun as JSON and back.
 
-Pure functions between nouns and plain JSON values; `ccl.serialization.conditions` reads and writes
+Pure functions between nouns and plain JSON values; `ccl.serialization.documents` reads and writes
 files. Reading checks the shape first (`FormatError`, with the place in the document) and then the
 meaning, where the noun is made (`ProblemError`). A result is verified and replayed again.
 

@@ -15,7 +15,7 @@ from ccl.errors import ProblemError
 from ccl.layout import layout
 from ccl.problem import Problem
 from ccl.result import Result
-from ccl.serialization.conditions import document, write_document
+from ccl.serialization.documents import document, write_document
 from designer.cli import request as cli
 from gallery import Entry, Parameter, catalog, entry, open_cluster
 

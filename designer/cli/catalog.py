@@ -16,7 +16,7 @@ import typer
 from ccl import text
 from ccl.collective import COLLECTIVES, CollectiveKind, make_collective
 from ccl.errors import ProblemError
-from ccl.serialization.conditions import document, write_document
+from ccl.serialization.documents import document, write_document
 from ccl.serialization.quantity import format_size, parse_size
 from ccl.serialization.text import write_text
 from designer.cli import request as cli

@@ -29,7 +29,7 @@ from widgets.words import cut_words
 
 if TYPE_CHECKING:
     from ccl.result import Result
-    from ccl.serialization.conditions import Document
+    from ccl.serialization.documents import Document
     from formulations.analyses.explanation import Explanation
     from formulations.analyses.failures.nouns import (
         Failure,

@@ -19,7 +19,7 @@ from ccl.explain.narration import PlanReport
 from ccl.options import option_fields
 from ccl.problem import Problem
 from ccl.result import Plan
-from ccl.serialization.conditions import Document, document_text, read_document
+from ccl.serialization.documents import Document, document_text, read_document
 from ccl.serialization.text import write_bytes
 from ccl.timeline import Timeline, algbw, busbw
 from designer.cli import request as cli

@@ -17,7 +17,7 @@ from ccl import text
 from ccl.bound import across
 from ccl.errors import ProblemError
 from ccl.problem import Problem
-from ccl.serialization.conditions import document, write_document
+from ccl.serialization.documents import document, write_document
 from designer.cli import request as cli
 from formulations.analyses.expansion.costs import EVEN, Costs, read_costs
 from widgets.words import cut_words

@@ -13,7 +13,7 @@ import typer
 
 from ccl import text
 from ccl.errors import FormatError, ProblemError
-from ccl.serialization.conditions import document, write_document
+from ccl.serialization.documents import document, write_document
 from designer.cli import request as cli
 from designer.cli.browse import opened
 

@@ -23,7 +23,7 @@ from ccl.collective import COLLECTIVES, CollectiveKind, make_collective
 from ccl.errors import FormatError, ProblemError
 from ccl.problem import Problem
 from ccl.result import Result
-from ccl.serialization.conditions import Document, document, read_document
+from ccl.serialization.documents import Document, document, read_document
 from ccl.serialization.quantity import parse_size
 from ccl.serialization.sketches import read_sketch, sketch_to_json
 from ccl.serialization.text import read_bytes

@@ -25,7 +25,7 @@ from ccl import text
 from ccl.errors import ProblemError, SolveError
 from ccl.plans import Schedule
 from ccl.result import Result, Stop
-from ccl.serialization.conditions import document, write_document
+from ccl.serialization.documents import document, write_document
 from designer.cli import conditions
 from designer.cli import request as cli
 from designer.cli.browse import Store
@@ -34,7 +34,7 @@ from formulations.analyses.chunk_counts import chunks_per_shard, common_bound, c
 
 if TYPE_CHECKING:
     from ccl.problem import Problem
-    from ccl.serialization.conditions import Document
+    from ccl.serialization.documents import Document
     from formulations import SolveJob
     from formulations.analyses.comparison import ComparisonJob
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from ccl.errors import FormatError, ProblemError, ScheduleError
 from ccl.problem import Problem
 from ccl.result import Plan
-from ccl.serialization.conditions import Document, Kind
+from ccl.serialization.documents import Document, Kind
 from ccl.serialization.sketches import Sketch
 from ccl.simulate import simulate
 from ccl.timeline import Timeline

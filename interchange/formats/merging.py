@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from ccl.errors import FormatError
-from ccl.serialization.conditions import Document, document
+from ccl.serialization.documents import Document, document
 from ccl.text import count
 from ccl.topology import Device, Link, SharedLimit, Topology
 from interchange.formats.format import Remarks, Report

@@ -15,7 +15,7 @@ from playwright.sync_api import Page, Request, Route, expect
 from ccl.collective import all_gather
 from ccl.layout import layout
 from ccl.problem import Problem
-from ccl.serialization.conditions import document, document_text
+from ccl.serialization.documents import document, document_text
 from formulations import compare
 from formulations.analyses.comparison import comparison_from_json
 from gallery import open_cluster

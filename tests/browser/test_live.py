@@ -8,7 +8,7 @@ import time
 import pytest
 from playwright.sync_api import expect
 
-from ccl.serialization.conditions import document, document_text
+from ccl.serialization.documents import document, document_text
 from tests.designer.forests import gathered, reduced
 
 pytestmark = pytest.mark.browser

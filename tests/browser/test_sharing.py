@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 from ccl.collective import all_gather, all_reduce
 from ccl.layout import layout
 from ccl.problem import Problem
-from ccl.serialization.conditions import document
+from ccl.serialization.documents import document
 from formulations import compare
 from gallery import open_cluster
 from interchange.formats.own.fragment import Share, Solving, fragment_of, share_of

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from ccl.collective import all_gather
 from ccl.problem import Problem
-from ccl.serialization.conditions import document
+from ccl.serialization.documents import document
 from gallery import open_cluster
 from interchange.formats.own.fragment import Share, fragment_of
 from tests.designer.sweeps import write_sweep

@@ -12,7 +12,7 @@ from ccl.collective import Chunk, Collective, all_gather, custom, make_collectiv
 from ccl.plans import Flow, Forest, Rate, Schedule, Send, Tree
 from ccl.problem import Problem, Window
 from ccl.result import ModelSize, Plan, Result, Stop, conclude
-from ccl.serialization.conditions import Document, document
+from ccl.serialization.documents import Document, document
 from ccl.serialization.wire import Annotation
 from ccl.simulate import simulate
 from ccl.topology import Link, SharedLimit, Topology, device

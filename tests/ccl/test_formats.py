@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from ccl.errors import CclError, FormatError, ProblemError, ScheduleError
-from ccl.serialization.conditions import (
+from ccl.serialization.documents import (
     SCHEMA_FILE,
     document,
     document_from_json,

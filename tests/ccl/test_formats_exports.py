@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ccl.errors import FormatError, ProblemError
-from ccl.serialization.conditions import document, document_text
+from ccl.serialization.documents import document, document_text
 from ccl.serialization.quantity import format_size, parse_size
 from interchange.formats.format import Request
 from interchange.formats.graphs.node_link import READER, is_node_link, node_link_text

@@ -13,7 +13,7 @@ import pytest
 from ccl.bound import Bound
 from ccl.errors import FormatError, ScheduleError
 from ccl.result import Status, Stop, conclude
-from ccl.serialization.conditions import (
+from ccl.serialization.documents import (
     SCHEMA_FILE,
     document,
     document_from_json,

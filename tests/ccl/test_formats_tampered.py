@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ccl.errors import CclError, FormatError, ScheduleError
-from ccl.serialization.conditions import document_from_json, document_to_json
+from ccl.serialization.documents import document_from_json, document_to_json
 from tests.ccl.documents import solved
 
 MAKESPAN = solved().result.makespan

@@ -11,7 +11,7 @@ from ccl.errors import ProblemError
 from ccl.plans import Schedule, Send
 from ccl.problem import Problem
 from ccl.result import Status, Stop, conclude
-from ccl.serialization.conditions import document, document_from_json, document_to_json
+from ccl.serialization.documents import document, document_from_json, document_to_json
 from ccl.serialization.topoloom import problem_from_json, problem_to_json
 from formulations.analyses.comparison.table import resized
 from formulations.analyses.failures.degradation import restrict_collective

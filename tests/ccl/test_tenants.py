@@ -18,7 +18,7 @@ from ccl.collective import (
 from ccl.errors import FormatError, ProblemError
 from ccl.plans import Schedule, Send
 from ccl.problem import Problem
-from ccl.serialization.conditions import document, document_text, parse_document
+from ccl.serialization.documents import document, document_text, parse_document
 from ccl.serialization.topoloom import collective_to_json, problem_from_json, problem_to_json
 from ccl.simulate import simulate
 from ccl.timeline import finish_times

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from ccl import __version__
 from ccl.collective import all_gather, broadcast
 from ccl.problem import Problem
-from ccl.serialization.conditions import document, read_document, write_document
+from ccl.serialization.documents import document, read_document, write_document
 from ccl.serialization.topoloom import topology_to_json
 from designer.app import Offer
 from designer.cli import main

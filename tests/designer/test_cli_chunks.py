@@ -8,7 +8,7 @@ import re
 import pytest
 
 from ccl.errors import LimitReached
-from ccl.serialization.conditions import document, read_document, write_document
+from ccl.serialization.documents import document, read_document, write_document
 from designer.cli import main, request, solve
 from tests.ccl.documents import solved
 

@@ -10,7 +10,7 @@ import pytest
 
 from ccl.collective import make_collective
 from ccl.problem import Problem
-from ccl.serialization.conditions import document, write_document
+from ccl.serialization.documents import document, write_document
 from designer.cli import compare as comparing
 from designer.cli import main, request
 from formulations.analyses import comparison

@@ -6,7 +6,8 @@ import pytest
 
 from ccl.collective import all_gather, tenants
 from ccl.problem import Problem, Window
-from ccl.serialization.conditions import document, read_document, read_tenants, write_document
+from ccl.serialization.conditions import read_tenants
+from ccl.serialization.documents import document, read_document, write_document
 from designer.cli import conditions, main
 from formulations import solve
 from tests.ccl.clusters import MB, line

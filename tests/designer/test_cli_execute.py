@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ccl.serialization.conditions import document, write_document
+from ccl.serialization.documents import document, write_document
 from designer.cli import main
 from interchange.formats.runtimes.msccl_xml import program_to_xml
 from interchange.programs import Slot

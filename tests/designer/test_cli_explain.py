@@ -9,7 +9,7 @@ import pytest
 from ccl.explain import explain
 from ccl.plans import Schedule
 from ccl.problem import Problem
-from ccl.serialization.conditions import document, write_document
+from ccl.serialization.documents import document, write_document
 from designer.cli import main
 from tests.ccl.clusters import ring, ring_all_gather
 

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from ccl.serialization.conditions import read_document
+from ccl.serialization.documents import read_document
 from designer.cli import main, solve
 from formulations.core.run import Progress
 from tests.formulations.test_front import offered

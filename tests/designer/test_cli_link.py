@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ccl.serialization.conditions import document, read_document, write_document
+from ccl.serialization.documents import document, read_document, write_document
 from designer.cli import main
 from gallery import open_cluster
 from interchange.formats.own.fragment import share_of

@@ -7,7 +7,7 @@ import pytest
 
 from ccl.collective import make_collective
 from ccl.problem import Problem
-from ccl.serialization.conditions import document, write_document
+from ccl.serialization.documents import document, write_document
 from ccl.serialization.text import write_bytes
 from designer.cli import main
 from formulations import solve

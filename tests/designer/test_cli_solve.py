@@ -17,7 +17,7 @@ import pytest
 
 from ccl.errors import SolveError
 from ccl.result import Stop
-from ccl.serialization.conditions import document, read_document, write_document
+from ccl.serialization.documents import document, read_document, write_document
 from designer.cli import main
 from designer.cli.solve import followed
 from formulations import DEFAULT, available, option_fields

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ccl.serialization.conditions import read_document
+from ccl.serialization.documents import read_document
 from designer.cli import main
 
 COSTS = """

@@ -8,7 +8,7 @@ import pytest
 
 from ccl.collective import all_gather, all_to_all
 from ccl.problem import Problem
-from ccl.serialization.conditions import document, document_to_json, write_document
+from ccl.serialization.documents import document, document_to_json, write_document
 from designer.cli import main
 
 

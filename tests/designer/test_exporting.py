@@ -9,7 +9,7 @@ import zipfile
 import pytest
 
 from ccl.errors import CclError
-from ccl.serialization.conditions import parse_document
+from ccl.serialization.documents import parse_document
 from ccl.serialization.topoloom import result_to_json
 from designer.views.draw import exporting
 from designer.views.solve.forms import option_rows

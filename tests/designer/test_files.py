@@ -10,7 +10,7 @@ import pytest
 from ccl.collective import Chunk, custom
 from ccl.errors import CclError, FormatError
 from ccl.problem import Problem
-from ccl.serialization.conditions import document, document_text, parse_document
+from ccl.serialization.documents import document, document_text, parse_document
 from designer.shell.request import problem_of, read_request
 from designer.views.draw import drawings, files
 from gallery import open_cluster

@@ -10,7 +10,7 @@ import pytest
 
 from ccl.errors import CclError, FormatError
 from ccl.result import Stop
-from ccl.serialization.conditions import document, document_text
+from ccl.serialization.documents import document, document_text
 from ccl.serialization.topoloom import topology_from_json
 from ccl.verify import verify
 from designer.views.draw import files, import_card, importing

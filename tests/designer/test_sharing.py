@@ -7,7 +7,7 @@ from ccl.collective import all_gather
 from ccl.errors import CclError
 from ccl.layout import layout
 from ccl.problem import Problem, Window
-from ccl.serialization.conditions import document
+from ccl.serialization.documents import document
 from designer.views.draw import sharing
 from designer.views.draw import sharing as wired
 from designer.views.draw.files import drawing_of

@@ -12,7 +12,7 @@ from ccl.collective import all_gather
 from ccl.errors import FormatError, ProblemError
 from ccl.options import make_options, option_fields, plain
 from ccl.problem import Problem
-from ccl.serialization.conditions import document, read_document, write_document
+from ccl.serialization.documents import document, read_document, write_document
 from ccl.serialization.sketches import Sketch, sketch_from_json, sketch_to_json
 from ccl.serialization.topoloom import topology_to_json
 from designer.cli import main

@@ -27,7 +27,7 @@ from typing import Any
 from ccl.collective import make_collective
 from ccl.errors import CclError, FormatError
 from ccl.problem import Problem
-from ccl.serialization.conditions import document
+from ccl.serialization.documents import document
 from ccl.topology import Topology
 from designer.views.draw.importing import Found, opened
 from formulations import solve

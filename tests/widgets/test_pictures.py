@@ -18,7 +18,7 @@ from ccl.layout import layout
 from ccl.plans import Schedule, Send
 from ccl.problem import Problem
 from ccl.result import Stop, conclude
-from ccl.serialization.conditions import Document, document
+from ccl.serialization.documents import Document, document
 from ccl.simulate import simulate
 from ccl.topology import Topology, device, duplex
 from gallery.registry import open_cluster

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from PIL import Image, ImageChops
 
 from ccl.errors import FormatError
-from ccl.serialization.conditions import document
+from ccl.serialization.documents import document
 from ccl.topology import Topology, device
 from gallery.registry import open_cluster
 from tests.interchange.formats.strategies import drawings

@@ -19,7 +19,7 @@ from ccl.collective import all_gather
 from ccl.errors import FormatError, ProblemError
 from ccl.layout import layout
 from ccl.problem import Problem
-from ccl.serialization.conditions import document, read_document
+from ccl.serialization.documents import document, read_document
 from formulations import compare, solve
 from interchange.formats.own.fragment import share_of
 from tests.ccl.clusters import ring

@@ -13,7 +13,7 @@ from ccl.explain import explain
 from ccl.layout import layout
 from ccl.problem import Problem
 from ccl.result import Plan, Result
-from ccl.serialization.conditions import document
+from ccl.serialization.documents import document
 from ccl.serialization.topoloom import topology_from_json
 from ccl.simulate import simulate
 from ccl.topology import Topology

@@ -28,7 +28,7 @@ from ccl.layout import layout
 from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.result import Result
-from ccl.serialization.conditions import document
+from ccl.serialization.documents import document
 from ccl.topology import Topology
 from formulations import Progress, quick_bounds
 from widgets import STATIC

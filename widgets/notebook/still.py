@@ -9,7 +9,7 @@ from typing import Any
 
 from ccl.display import MimeBundle
 from ccl.errors import CclError
-from ccl.serialization.conditions import Document, document
+from ccl.serialization.documents import Document, document
 from widgets.pages.saving import Content, Saving
 from widgets.print.style import StillOptions
 from widgets.view_model.scene import moves

@@ -17,7 +17,7 @@ from ccl.errors import FormatError
 from ccl.options import make_options, option_fields
 from ccl.problem import Problem
 from ccl.result import Result
-from ccl.serialization.conditions import Document, document
+from ccl.serialization.documents import Document, document
 from ccl.serialization.text import write_bytes
 from ccl.topology import Topology
 from formulations.analyses.comparison import Comparison, comparison_to_json

@@ -24,7 +24,7 @@ from ccl import text
 from ccl.errors import CclError, FormatError
 from ccl.layout import layout
 from ccl.options import option, typed
-from ccl.serialization.conditions import Document, Kind
+from ccl.serialization.documents import Document, Kind
 from ccl.serialization.topoloom import topology_from_json
 from interchange.formats import catalogue
 from interchange.formats.format import Report, Writer, Written, one_file, replayed

@@ -12,7 +12,7 @@ from typing import Any
 from PIL import Image
 
 from ccl.errors import FormatError
-from ccl.serialization.conditions import Document
+from ccl.serialization.documents import Document
 from interchange.formats.format import Written, one_file, replayed
 from widgets.print.cutting import Region, strongest
 from widgets.print.legend import entries, rows

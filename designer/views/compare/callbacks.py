@@ -12,7 +12,7 @@ from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, no_up
 from ccl import text
 from ccl.errors import CclError
 from ccl.layout import layout
-from ccl.serialization.conditions import Positions
+from ccl.serialization.documents import Positions
 from ccl.serialization.quantity import format_size
 from ccl.serialization.text import csv_text
 from ccl.serialization.topoloom import result_to_json, topology_to_json

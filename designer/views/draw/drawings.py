@@ -13,7 +13,7 @@ from dash import ClientsideFunction, Dash, Input, Output, dcc, html
 
 from ccl import text
 from ccl.errors import CclError, FormatError
-from ccl.serialization.conditions import document_from_json, document_to_json
+from ccl.serialization.documents import document_from_json, document_to_json
 from ccl.serialization.text import decode_json, laid_out
 from designer.server.reading import Apart
 from designer.server.sessions import visitor

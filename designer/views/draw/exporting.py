@@ -15,7 +15,7 @@ from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, html,
 from ccl import text
 from ccl.errors import CclError
 from ccl.options import option_fields
-from ccl.serialization.conditions import Document, Kind
+from ccl.serialization.documents import Document, Kind
 from designer.session import result_of, topology_of
 from designer.shell import ids, request, ui
 from designer.shell.request import callback, problem_of, read_request, same_question

@@ -15,7 +15,7 @@ from ccl.errors import CclError, FormatError
 from ccl.layout import layout
 from ccl.problem import Problem
 from ccl.result import Result
-from ccl.serialization.conditions import Document, document, document_text, parse_document
+from ccl.serialization.documents import Document, document, document_text, parse_document
 from ccl.serialization.quantity import format_size
 from ccl.serialization.topoloom import problem_to_json, result_from_json, result_to_json
 from ccl.serialization.wire import Annotation

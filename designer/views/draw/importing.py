@@ -11,7 +11,7 @@ from ccl import text
 from ccl.errors import CclError, FormatError
 from ccl.problem import Problem
 from ccl.result import Plan, Result, Stop, conclude
-from ccl.serialization.conditions import Document, document
+from ccl.serialization.documents import Document, document
 from ccl.serialization.sketches import Sketch, sketch_to_json
 from ccl.serialization.topoloom import result_to_json, topology_from_json
 from ccl.topology import Topology

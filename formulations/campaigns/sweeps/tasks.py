@@ -31,7 +31,7 @@ from ccl import __version__
 from ccl.collective import COLLECTIVES
 from ccl.errors import CclError, FormatError, ProblemError
 from ccl.options import option_fields
-from ccl.serialization.conditions import read_document
+from ccl.serialization.documents import read_document
 from ccl.serialization.quantity import format_size, parse_size
 from ccl.serialization.topoloom import topology_from_json, topology_to_json
 from ccl.topology import Link, Topology

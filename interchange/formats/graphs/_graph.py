@@ -20,7 +20,7 @@ from typing import Any, cast
 
 from ccl import text
 from ccl.errors import FormatError
-from ccl.serialization.conditions import Document, document
+from ccl.serialization.documents import Document, document
 from ccl.topology import KINDS as REAL_KINDS
 from ccl.topology import Device, DeviceKind, Link, SharedLimit, Topology, device, many_links
 from interchange.formats.fields import answer, choice, short, some

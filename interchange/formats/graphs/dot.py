@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from ccl import text
-from ccl.serialization.conditions import Document
+from ccl.serialization.documents import Document
 from ccl.topology import ABILITIES, Device, DeviceKind, Link, Topology
 from interchange.formats.fields import select_sentences
 from interchange.formats.format import Writer, Written, one_file

@@ -20,7 +20,7 @@ from typing import Any
 from ccl import text
 from ccl.errors import FormatError
 from ccl.serialization import wire
-from ccl.serialization.conditions import Document
+from ccl.serialization.documents import Document
 from ccl.serialization.text import decode_json, laid_out
 from ccl.serialization.topoloom import limits_of, limits_to_json
 from ccl.topology import SharedLimit, no_collection

@@ -16,7 +16,7 @@ from msgspec import Raw, Struct, field
 
 from ccl.errors import FormatError
 from ccl.serialization import wire
-from ccl.serialization.conditions import Document
+from ccl.serialization.documents import Document
 from ccl.serialization.text import Integer, decode_json, laid_out
 from ccl.serialization.topoloom import json_of, limits_of, limits_to_json, shaped
 from ccl.topology import no_collection

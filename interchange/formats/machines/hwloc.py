@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ccl.errors import FormatError
-from ccl.serialization.conditions import document
+from ccl.serialization.documents import document
 from ccl.text import count
 from ccl.topology import Device, DeviceKind, Link, SharedLimit, Topology, device, duplex
 from interchange.formats.fields import MOST_BANDWIDTH, choice, yes

@@ -27,7 +27,7 @@ import yaml
 
 from ccl.cabling import Cabling, End, cabling_of
 from ccl.errors import FormatError
-from ccl.serialization.conditions import Document, document
+from ccl.serialization.documents import Document, document
 from ccl.serialization.text import csv_text
 from ccl.text import count
 from ccl.topology import Device, Link, Topology, device, duplex

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ccl.errors import FormatError
-from ccl.serialization.conditions import document
+from ccl.serialization.documents import document
 from ccl.text import count
 from ccl.topology import Link, Topology, device, duplex
 from interchange.formats.fields import answer, choice, yes

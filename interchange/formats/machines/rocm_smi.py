@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from ccl.errors import FormatError
-from ccl.serialization.conditions import document
+from ccl.serialization.documents import document
 from ccl.serialization.text import decode_json
 from ccl.text import count
 from ccl.topology import Link, Topology, device, duplex

@@ -22,8 +22,8 @@ from msgspec import Meta, Struct
 
 from ccl.errors import FormatError, ProblemError
 from ccl.result import Stop
-from ccl.serialization import conditions
-from ccl.serialization.conditions import Document, document_from_json, document_to_json
+from ccl.serialization import documents
+from ccl.serialization.documents import Document, document_from_json, document_to_json
 from ccl.serialization.text import decode_json
 from interchange.formats import format as formats
 from interchange.formats.format import Imported, Reader, Report, Request, Writer, Written, one_file
@@ -244,7 +244,7 @@ def _names_format(content: bytes) -> bool:
 
 def _read_document(content: bytes, request: Request) -> Imported:
     """Read a document; nothing is assumed and nothing left out."""
-    found = conditions.parse_document(content, name=request.name)
+    found = documents.parse_document(content, name=request.name)
     topology = found.topology
     told = f"a {found.kind} document: {len(topology.devices)} devices, {len(topology.links)} links"
     return Imported(found, Report(taken=(told,)))
@@ -252,15 +252,15 @@ def _read_document(content: bytes, request: Request) -> Imported:
 
 def _write_document(content: Document) -> Written:
     """Write all that a document holds."""
-    return one_file(conditions.document_text(content), ending="json")
+    return one_file(documents.document_text(content), ending="json")
 
 
 def _write_schedule(content: Document) -> Written:
     """Write the plan with its problem, without the bounds and the log of a result."""
     problem, plan, _ = formats.replayed(content)
     lost = ("bounds, log and options of the result",) if content.result is not None else ()
-    text = conditions.document_text(
-        conditions.document(
+    text = documents.document_text(
+        documents.document(
             problem, plan=plan, positions=content.positions, annotations=content.annotations
         )
     )

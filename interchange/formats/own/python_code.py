@@ -31,7 +31,7 @@ from ccl.options import option
 from ccl.plans import Flow, Forest, Schedule, Send, Tree
 from ccl.problem import Problem
 from ccl.result import Plan, Result, Stop
-from ccl.serialization.conditions import Document
+from ccl.serialization.documents import Document
 from ccl.serialization.topoloom import collective_to_json
 from ccl.topology import Device, Link, Topology
 from interchange.formats.fields import device_fields, link_fields

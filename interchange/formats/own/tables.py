@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from ccl.errors import FormatError
 from ccl.plans import Schedule
 from ccl.problem import Problem
-from ccl.serialization.conditions import Document
+from ccl.serialization.documents import Document
 from ccl.serialization.text import csv_text
 from ccl.timeline import Timeline
 from interchange.formats.format import Writer, Written, one_file, replayed

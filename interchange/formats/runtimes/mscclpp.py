@@ -32,7 +32,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from ccl.errors import FormatError
-from ccl.serialization.conditions import Document
+from ccl.serialization.documents import Document
 from ccl.serialization.text import decode_json, laid_out
 from interchange.formats.fields import head_of
 from interchange.formats.format import Writer, Written, one_file, replayed

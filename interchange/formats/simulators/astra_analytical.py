@@ -35,7 +35,7 @@ import yaml
 
 from ccl import text
 from ccl.errors import FormatError
-from ccl.serialization.conditions import Document, document
+from ccl.serialization.documents import Document, document
 from ccl.topology import Device, Link, Topology, device, duplex
 from interchange.formats.fields import counted, decimal, digits, lost_details, short, text_in
 from interchange.formats.format import Imported, Reader, Report, Request, Writer, Written, one_file

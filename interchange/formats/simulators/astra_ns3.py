@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 from ccl import text
 from ccl.errors import FormatError
-from ccl.serialization.conditions import Document, document
+from ccl.serialization.documents import Document, document
 from ccl.topology import Device, Link, Topology, device, duplex
 from interchange.formats.fields import counted, delay, digits, lost_details, rate, short, text_in
 from interchange.formats.format import Imported, Reader, Report, Request, Writer, Written

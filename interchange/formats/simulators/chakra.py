@@ -39,7 +39,7 @@ from ccl.options import option
 from ccl.plans import Forest, Schedule
 from ccl.problem import Problem
 from ccl.result import Plan
-from ccl.serialization.conditions import Document
+from ccl.serialization.documents import Document
 from ccl.timeline import Timeline
 from interchange.formats.fields import select_sentences
 from interchange.formats.format import Writer, Written, replayed

@@ -29,7 +29,7 @@ import numpy as np
 
 from ccl.options import option
 from ccl.problem import Problem
-from ccl.serialization.conditions import Document
+from ccl.serialization.documents import Document
 from ccl.timeline import Timeline, Transfer
 from interchange.formats.fields import select_sentences
 from interchange.formats.format import Writer, Written, one_file, replayed

@@ -35,7 +35,7 @@ from msgspec import Struct
 
 from ccl import text
 from ccl.errors import FormatError
-from ccl.serialization.conditions import document
+from ccl.serialization.documents import document
 from ccl.serialization.quantity import format_size, parse_size
 from ccl.serialization.sketches import MOST_BYTES, Sketch, SketchJson, read_sketch
 from ccl.serialization.text import Integer, decode_json

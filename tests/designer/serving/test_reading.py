@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from ccl.errors import FormatError
-from ccl.serialization.conditions import document, document_text
+from ccl.serialization.documents import document, document_text
 from designer.server import reading
 from designer.server.guard import MOST_UPLOAD
 from designer.server.reading import Apart

@@ -15,7 +15,7 @@ import pytest
 from ccl.collective import make_collective
 from ccl.errors import FormatError
 from ccl.problem import Problem
-from ccl.serialization.conditions import document
+from ccl.serialization.documents import document
 from formulations import solve
 from gallery import open_cluster
 from interchange.execution import execute

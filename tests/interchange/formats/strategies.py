@@ -19,7 +19,7 @@ from ccl.collective import CollectiveKind, make_collective
 from ccl.plans import Forest, Tree
 from ccl.problem import Problem
 from ccl.result import Stop, conclude
-from ccl.serialization.conditions import Document, Kind, document
+from ccl.serialization.documents import Document, Kind, document
 from ccl.topology import DeviceKind, Link, SharedLimit, Topology, device
 from interchange.formats.own.fragment import Solving
 from tests.ccl.planner import Planner, spread

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ccl.errors import FormatError, ProblemError
-from ccl.serialization.conditions import document
+from ccl.serialization.documents import document
 from ccl.topology import Device, Link, SharedLimit, Topology, device, duplex
 from interchange.formats.catalogue import reader, readers, writer
 from interchange.formats.format import Imported, NoOptions, Request, Written

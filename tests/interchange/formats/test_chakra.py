@@ -16,7 +16,7 @@ from ccl.collective import Collective, all_gather, all_to_all, custom
 from ccl.errors import FormatError
 from ccl.plans import Flow, Rate, Schedule, Send
 from ccl.problem import Problem
-from ccl.serialization.conditions import Document, document
+from ccl.serialization.documents import Document, document
 from ccl.simulate import simulate
 from interchange.formats.catalogue import reader, writer
 from interchange.formats.format import Request, Written

@@ -14,7 +14,7 @@ from ccl.collective import Chunk, all_gather, custom
 from ccl.errors import FormatError
 from ccl.plans import Schedule, Send
 from ccl.problem import Problem
-from ccl.serialization.conditions import Document, document
+from ccl.serialization.documents import Document, document
 from ccl.simulate import simulate
 from ccl.timeline import Timeline, Transfer
 from ccl.topology import Topology, device, duplex

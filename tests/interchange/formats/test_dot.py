@@ -9,7 +9,7 @@ import re
 import pytest
 from hypothesis import given, settings
 
-from ccl.serialization.conditions import document
+from ccl.serialization.documents import document
 from ccl.topology import Link, SharedLimit, Topology, device, duplex
 from interchange.formats.catalogue import writer
 from interchange.formats.format import NoOptions

@@ -11,7 +11,7 @@ from ccl.collective import all_gather, all_reduce, broadcast, make_collective, r
 from ccl.errors import FormatError, ProblemError
 from ccl.plans import Forest, Tree
 from ccl.problem import Problem
-from ccl.serialization.conditions import Document, document
+from ccl.serialization.documents import Document, document
 from ccl.topology import Topology, device, duplex
 from ccl.tree_embedding import steady_makespan
 from ccl.verify import verify

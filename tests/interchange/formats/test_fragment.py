@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ccl.collective import all_gather
 from ccl.errors import CclError, FormatError
 from ccl.problem import Problem
-from ccl.serialization.conditions import document, document_to_json
+from ccl.serialization.documents import document, document_to_json
 from ccl.topology import Topology, device
 from gallery import open_cluster
 from interchange.formats.catalogue import read_content, reader

@@ -11,7 +11,7 @@ import gallery
 from ccl.collective import all_gather
 from ccl.errors import FormatError
 from ccl.problem import Problem
-from ccl.serialization.conditions import document
+from ccl.serialization.documents import document
 from ccl.topology import Link, SharedLimit, Topology, device, duplex
 from interchange.formats.catalogue import reader
 from interchange.formats.format import Request

@@ -22,7 +22,7 @@ from ccl.collective import (
 from ccl.errors import FormatError, ProblemError, ScheduleError
 from ccl.plans import Flow, Schedule, Send
 from ccl.problem import Problem
-from ccl.serialization.conditions import Document, document
+from ccl.serialization.documents import Document, document
 from ccl.simulate import simulate
 from ccl.topology import Link, SharedLimit, Topology, device, duplex
 from ccl.verify import verify

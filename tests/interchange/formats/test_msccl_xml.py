@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ccl.collective import make_collective
 from ccl.errors import FormatError, ProblemError
 from ccl.problem import Problem
-from ccl.serialization.conditions import document
+from ccl.serialization.documents import document
 from ccl.topology import Topology, device, duplex
 from formulations import solve
 from gallery import open_cluster

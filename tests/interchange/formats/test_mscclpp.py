@@ -11,7 +11,7 @@ from ccl.collective import make_collective
 from ccl.errors import FormatError, ProblemError
 from ccl.plans import Schedule, Send
 from ccl.problem import Problem
-from ccl.serialization.conditions import document
+from ccl.serialization.documents import document
 from designer.cli.entry import application
 from formulations import solve
 from gallery import open_cluster

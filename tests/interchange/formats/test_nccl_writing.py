@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ccl.errors import FormatError
 from ccl.options import typed
-from ccl.serialization.conditions import document
+from ccl.serialization.documents import document
 from ccl.topology import Link, SharedLimit, Topology, device, duplex
 from gallery import open_cluster
 from interchange.formats.format import Request, Written

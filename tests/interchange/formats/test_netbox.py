@@ -10,7 +10,7 @@ import yaml
 
 from ccl.cabling import cabling_of
 from ccl.errors import FormatError
-from ccl.serialization.conditions import document
+from ccl.serialization.documents import document
 from ccl.topology import Topology, device, duplex
 from gallery import open_cluster
 from interchange.formats.catalogue import reader, recognised, writer

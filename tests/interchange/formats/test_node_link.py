@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import gallery
 from ccl.errors import FormatError, ProblemError
-from ccl.serialization.conditions import document
+from ccl.serialization.documents import document
 from ccl.topology import Link
 from interchange.formats.catalogue import reader, readers, writer
 from interchange.formats.format import NoOptions, Question, Request

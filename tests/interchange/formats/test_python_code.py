@@ -17,7 +17,7 @@ from ccl.options import make_options, option_fields
 from ccl.plans import Flow, Rate
 from ccl.problem import Problem
 from ccl.result import Stop
-from ccl.serialization.conditions import document
+from ccl.serialization.documents import document
 from ccl.serialization.topoloom import topology_from_json, topology_to_json
 from ccl.topology import Link, Topology, device
 from formulations import solve

@@ -21,7 +21,7 @@ from ccl.errors import FormatError, ProblemError
 from ccl.options import make_options
 from ccl.plans import Forest, Schedule
 from ccl.problem import Problem
-from ccl.serialization.conditions import Document, document
+from ccl.serialization.documents import Document, document
 from ccl.topology import Topology
 from gallery import open_cluster
 from interchange.formats.catalogue import reader, readers, writer, writers

@@ -9,7 +9,7 @@ from ccl.collective import all_gather
 from ccl.errors import FormatError, ScheduleError
 from ccl.plans import Flow, Rate, Schedule, Send
 from ccl.problem import Problem
-from ccl.serialization.conditions import document
+from ccl.serialization.documents import document
 from interchange.formats.catalogue import writer
 from interchange.formats.format import NoOptions
 from tests.ccl.clusters import mesh, ring, ring_all_gather

@@ -10,7 +10,7 @@ import pytest
 
 from ccl.collective import all_gather
 from ccl.problem import Problem
-from ccl.serialization.conditions import document
+from ccl.serialization.documents import document
 from ccl.serialization.text import csv_text
 from ccl.topology import Topology
 from formulations import solve

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ccl.collective import all_gather, all_to_all, broadcast
 from ccl.errors import FormatError, ProblemError
 from ccl.problem import Problem
-from ccl.serialization.conditions import document
+from ccl.serialization.documents import document
 from gallery.amd import amd_te_ccl
 from gallery.nvidia import dgx_1v, dgx_2_te_ccl, ndv2
 from gallery.toys import mesh, ring

@@ -12,7 +12,7 @@ from ccl.collective import all_gather, all_to_all, broadcast, gather, reduce_sca
 from ccl.errors import FormatError, ProblemError
 from ccl.plans import Forest, Tree
 from ccl.problem import Problem
-from ccl.serialization.conditions import document
+from ccl.serialization.documents import document
 from ccl.simulate import simulate
 from ccl.topology import Link, Topology, device
 from ccl.verify import verify

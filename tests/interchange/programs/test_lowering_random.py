@@ -17,7 +17,7 @@ from ccl.collective import make_collective
 from ccl.errors import ProblemError, ScheduleError
 from ccl.plans import Schedule, Send
 from ccl.problem import Problem
-from ccl.serialization.conditions import Document
+from ccl.serialization.documents import Document
 from ccl.simulate import simulate
 from ccl.topology import Link, SharedLimit, Topology, device
 from ccl.verify import verify

@@ -11,7 +11,7 @@ from ccl.collective import all_reduce, reduce_scatter
 from ccl.errors import ProblemError
 from ccl.plans import Schedule
 from ccl.problem import Problem
-from ccl.serialization.conditions import document
+from ccl.serialization.documents import document
 from ccl.topology import Topology, device, duplex
 from ccl.verify import verify
 from interchange.execution import execute

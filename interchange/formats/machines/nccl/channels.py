@@ -14,7 +14,7 @@ import itertools
 from collections import Counter
 
 from ccl.errors import FormatError
-from ccl.serialization.conditions import document
+from ccl.serialization.documents import document
 from ccl.text import count
 from ccl.topology import Topology
 from interchange.formats.fields import choice

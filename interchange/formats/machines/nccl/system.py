@@ -18,7 +18,7 @@ from functools import cached_property
 from typing import Literal
 
 from ccl.errors import FormatError
-from ccl.serialization.conditions import document
+from ccl.serialization.documents import document
 from ccl.text import count
 from ccl.topology import Declared, Device, DeviceKind, Interchange, Link, Topology, device, duplex
 from interchange.formats.fields import choice, select_sentences, whole

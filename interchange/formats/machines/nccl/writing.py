@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ccl.options import option
-from ccl.serialization.conditions import Document
+from ccl.serialization.documents import Document
 from ccl.text import count
 from ccl.topology import Link, Topology
 from interchange.formats.fields import some

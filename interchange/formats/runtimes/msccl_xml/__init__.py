@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 
 from ccl.errors import FormatError, ProblemError
 from ccl.options import option
-from ccl.serialization.conditions import Document, document
+from ccl.serialization.documents import Document, document
 from ccl.serialization.quantity import format_size, parse_size
 from ccl.timeline import busbw
 from ccl.topology import Topology

@@ -20,7 +20,7 @@ from ccl.collective import CollectiveKind, make_collective
 from ccl.errors import FormatError
 from ccl.plans import Forest, Tree, depth_of
 from ccl.problem import Problem
-from ccl.serialization.conditions import Document, document
+from ccl.serialization.documents import Document, document
 from ccl.serialization.quantity import format_size
 from ccl.simulate import simulate
 from ccl.topology import Topology

@@ -11,7 +11,7 @@ Reference: microsoft/msccl-tools, msccl/serialization.py; microsoft/taccl, taccl
 from ccl import text
 from ccl.errors import FormatError
 from ccl.problem import Problem
-from ccl.serialization.conditions import Document, document
+from ccl.serialization.documents import Document, document
 from ccl.serialization.quantity import format_size
 from ccl.serialization.text import decode_json
 from ccl.simulate import simulate

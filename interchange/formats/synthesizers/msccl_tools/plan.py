@@ -18,7 +18,7 @@ from ccl import text
 from ccl.errors import FormatError, ProblemError, ScheduleError
 from ccl.plans import Schedule, Send
 from ccl.problem import Problem
-from ccl.serialization.conditions import Document
+from ccl.serialization.documents import Document
 from ccl.serialization.text import laid_out
 from ccl.topology import Link, SharedLimit, Topology, device
 from ccl.verify import verify

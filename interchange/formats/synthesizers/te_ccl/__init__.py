@@ -23,7 +23,7 @@ from ccl.errors import FormatError, ScheduleError
 from ccl.plans import Schedule, Send
 from ccl.problem import Problem
 from ccl.result import Plan
-from ccl.serialization.conditions import Document, document
+from ccl.serialization.documents import Document, document
 from ccl.simulate.transmissions import plan_sends
 from ccl.topology import Topology, binding_limits
 from ccl.verify import verify

@@ -19,7 +19,7 @@ from ccl.collective import CHUNK_LIMIT, all_gather, all_to_all
 from ccl.errors import FormatError
 from ccl.options import option
 from ccl.problem import Problem
-from ccl.serialization.conditions import Document, document
+from ccl.serialization.documents import Document, document
 from ccl.serialization.text import decode_json
 from ccl.topology import Device, Topology
 from interchange.formats.fields import number, select_sentences, whole

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from ccl.errors import CclError, FormatError, ProblemError
-from ccl.serialization.conditions import document, write_document
+from ccl.serialization.documents import document, write_document
 from formulations.campaigns.sweeps.spec import Candidate, read_spec
 from formulations.campaigns.sweeps.tasks import (
     clusters_of,
