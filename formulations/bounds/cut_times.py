@@ -66,6 +66,9 @@ LARGEST, APART = 200_000, 45_000
 STEP = 1e-6
 """How far above what is proved, as a share, weights are sought that prove more."""
 
+GPUS = 200
+"""Up to which balls around them are tried: of more there are tens of thousands."""
+
 ROUNDS = 12
 """Most programs for one cut."""
 
@@ -102,7 +105,8 @@ def cut_time_bounds(
     end = perf_counter() + seconds
     best: Mask | None = None
     time = proved
-    for inside in _chosen(network, [*cuts, *balls(network)]):
+    around = balls(network) if len(network.gpus) <= GPUS else []
+    for inside in _chosen(network, [*cuts, *around]):
         if perf_counter() > end:
             break
         for apart in (False, True):
@@ -316,10 +320,12 @@ def crossing_of(network: Network, inside: Mask, *, apart: bool) -> Crossing | No
     links = network.crossing(inside)
     if not len(links):
         return None
-    at_gpus, points = inside[network.gpus], _points(network, links, apart=apart)
-    if apart and points.before.shape[1] == points.after.shape[1] == 1:
+    most = APART if apart else LARGEST
+    points = _points(network, links, apart=apart, most=most)
+    if points is None:
         return None
-    demand, kinds = network.demand, []
+    at_gpus, demand = inside[network.gpus], network.demand
+    kinds = _Kinds(points.after)
     for holders, stops, reduced, nbytes in zip(
         demand.holders, demand.destinations, demand.reduced, demand.sizes, strict=True
     ):
@@ -328,30 +334,36 @@ def crossing_of(network: Network, inside: Mask, *, apart: bool) -> Crossing | No
             continue
         heads = points.before[starts]
         # Of what is not added up the nearest holder is the sender.
-        kinds.append((heads if reduced else heads.min((0, 1), keepdims=True), ends, float(nbytes)))
+        kinds.add(heads if reduced else heads.min((0, 1), keepdims=True), ends, float(nbytes))
     for start in np.flatnonzero(at_gpus):
         for stop in np.flatnonzero((demand.traffic[start] > 0) & ~at_gpus):
             heads = points.before[start].min(0, keepdims=True)[None]
             alone = np.arange(len(at_gpus)) == stop
-            kinds.append((heads, alone, float(demand.traffic[start, stop])))
-    merged = _merged([(heads, points.after[stops], nbytes) for heads, stops, nbytes in kinds])
+            kinds.add(heads, alone, float(demand.traffic[start, stop]))
+    merged = kinds.merged()
     size = sum(heads[..., 0].size * tails[..., 0].size for heads, tails, _ in merged)
-    if not merged or size * len(links) > (APART if apart else LARGEST):
+    if not merged or size * len(links) > most:
         return None
     return _crossing(network.bandwidth[links] * BYTES, merged)
 
 
-def _points(network: Network, links: np.ndarray, *, apart: bool) -> _Points:
+def _points(network: Network, links: np.ndarray, *, apart: bool, most: int) -> _Points | None:
+    """Return latencies to and from links; None if there is one sender or are too many."""
     tails, heads = network.ends[links, 0], network.ends[links, 1]
-    before = network.latency[:, tails][:, None]
-    after = (network.alpha[links] + network.latency_to[:, heads])[:, None]
     devices = network.problem.topology.devices
     adds = np.array([each.kind == "gpu" or each.reduces for each in devices])
     copies = np.array([each.kind == "gpu" or each.copies for each in devices])
-    if apart and not adds[tails].all():
+    senders = int(adds.sum()) if apart and not adds[tails].all() else 1
+    receivers = int(copies.sum()) if apart and not copies[heads].all() else 1
+    pairs = senders * receivers
+    if pairs * len(links) > most or (apart and pairs == 1):
+        return None
+    before = network.latency[:, tails][:, None]
+    after = (network.alpha[links] + network.latency_to[:, heads])[:, None]
+    if senders > 1:
         near = _over_relays(network, adds)[:, tails]
         before = network.latency[:, adds][:, :, None] + near[adds]
-    if apart and not copies[heads].all():
+    if receivers > 1:
         near = _over_relays(network, copies)[heads].T
         after = network.alpha[links] + near[copies] + network.latency_to[:, copies][:, :, None]
     return _Points(_rounded(before), _rounded(after))
@@ -377,18 +389,30 @@ def _rounded(latencies: Floats) -> Floats:
     return np.asarray(np.floor(latencies / GRAIN + 1e-3) * GRAIN)
 
 
-def _merged(kinds: Iterable[tuple[Floats, Floats, float]]) -> list[tuple[Floats, Floats, float]]:
-    """Make items whose pairs are alike one, and pairs that are alike."""
-    table: dict[tuple[frozenset[bytes], frozenset[bytes]], tuple[Floats, Floats, float]] = {}
-    for heads, tails, nbytes in kinds:
-        early = {each.tobytes(): each for each in heads}
-        late = {each.tobytes(): each for each in tails}
-        key = frozenset(early), frozenset(late)
-        if key in table:
-            table[key] = *table[key][:2], table[key][2] + nbytes
-        else:
-            table[key] = np.array(list(early.values())), np.array(list(late.values())), nbytes
-    return list(table.values())
+class _Kinds:
+    """What has to cross: items whose pairs are alike are one, and so are pairs that are alike."""
+
+    def __init__(self, after: Floats) -> None:
+        self._after = after
+        self._table: dict[tuple[bytes, bytes], tuple[Floats, Mask, float]] = {}
+
+    def add(self, heads: Floats, stops: Mask, nbytes: float) -> None:
+        """Add an item by latencies from its senders, (pairs, senders, links), and its stops."""
+        key = heads.tobytes(), stops.tobytes()
+        known = self._table[key][2] if key in self._table else 0.0
+        self._table[key] = heads, stops, known + nbytes
+
+    def merged(self) -> list[tuple[Floats, Floats, float]]:
+        """Return latencies from senders and to receivers, and bytes."""
+        table: dict[tuple[frozenset[bytes], frozenset[bytes]], tuple[Floats, Floats, float]] = {}
+        for heads, stops, nbytes in self._table.values():
+            early = {each.tobytes(): each for each in heads}
+            late = {each.tobytes(): each for each in self._after[stops]}
+            key = frozenset(early), frozenset(late)
+            known = table[key][2] if key in table else 0.0
+            ends = np.array(list(early.values())), np.array(list(late.values()))
+            table[key] = *ends, known + nbytes
+        return list(table.values())
 
 
 def _crossing(rates: Floats, items: Sequence[tuple[Floats, Floats, float]]) -> Crossing:

@@ -247,8 +247,7 @@ class Search:
                 self._try(name)
         if self._sums and self.run.best is None:
             self._try(TREE)
-        if self._relayed:
-            self._prove_more()
+        self._prove_more()
         self._wait()
         if self.run.best is None:
             self._try(LISTS)
