@@ -1,6 +1,6 @@
 """A canonical form: equal exactly for clusters that differ in names and order only.
 
-The cluster is drawn as a graph with coloured vertices (`ccl.symmetry.canonical`), with a vertex
+The cluster is drawn as a graph with coloured vertices (`bliss`), with a vertex
 more for each host, each kind of chunk and each window of less bandwidth; BLISS puts the vertices
 into an order that is the same for isomorphic graphs (Junttila and Kaski, Engineering an efficient
 canonical labeling tool for large and sparse graphs, ALENEX 2007). The digest is that of all that is
@@ -11,12 +11,11 @@ What counts: kinds, abilities and buffers of devices, which of them are in one h
 latencies, shared limits, windows, and what the collective requires of which rank, as shares of its
 size. Names, media and the order of devices, links and limits do not count.
 
-Generators of all automorphisms by BLISS, which igraph holds.
-
-BLISS knows colours of vertices, but neither directions nor colours of edges. Most of them follow
-from the colours of the ends, which refinement makes fine. Only where a pair of colours is joined
-in several respects a vertex is put on the edge, or two where the direction matters; links under a
-shared limit get a tail and a head, and the limit is a vertex beside the tails.
+`bliss` gives generators of all automorphisms, too. BLISS, which igraph holds, knows colours of
+vertices, but neither directions nor colours of edges. Most of them follow from the colours of the
+ends, which refinement makes fine. Only where a pair of colours is joined in several respects a
+vertex is put on the edge, or two where the direction matters; links under a shared limit get a tail
+and a head, and the limit is a vertex beside the tails.
 """
 
 import hashlib
@@ -31,7 +30,7 @@ import numpy as np
 
 from ccl.collective import Chunk, Collective, find_arguments
 from ccl.problem import Window
-from ccl.symmetry.free import Shape, neighbours, number_pairs, refine_colours
+from ccl.symmetry.refinement import Shape, neighbours, number_pairs, refine_colours
 from ccl.topology import Topology
 
 

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from ccl.errors import ProblemError
-from ccl.symmetry.free import Moves, Shape, shape_of
+from ccl.symmetry.refinement import Moves, Shape, shape_of
 from ccl.topology import Topology
 
 _SLOTS = 12

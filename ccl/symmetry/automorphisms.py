@@ -1,20 +1,18 @@
-"""Symmetry that the builder of a cluster declares, checked before it is used.
+"""Automorphisms of a cluster: declared by its builder, found by BLISS, or guessed and checked.
 
-Of blocks that may be interchanged two permutations generate everything: the exchange of the first
-two and the turn of all. Devices are fixed by leaving out the blocks that hold them, so that a
-stabiliser needs no search. Where a cluster has been edited, blocks whose devices look different
-by now are no longer interchanged; whatever is wrong even so is left out.
+Declared ones are checked before they are used. Of blocks that may be interchanged two permutations
+generate everything: the exchange of the first two and the turn of all. Devices are fixed by leaving
+out the blocks that hold them, so that a stabiliser needs no search. Where a cluster has been
+edited, blocks whose devices look different by now are no longer interchanged; whatever is wrong
+even so is left out.
 
-Automorphisms of a cluster: declared by its builder, found by BLISS, or guessed and checked.
-
-Automorphisms of clusters that are too large for BLISS, guessed and checked.
-
-Two colourings of the cluster are refined side by side. What is still alike is individualised on
-both sides: one device and any that looks like it, a few times, which is enough for lattices; then
-whole classes in any order, which is right where their members may be permuted at will, as hosts
-and rails: twins first, then one device of each part that hangs together by itself, then the
-smallest class. When all colours differ they say who goes where, and what is no automorphism after
-all is thrown away. So orbits may be finer than the true ones, never coarser.
+Those of clusters that are too large for BLISS are guessed and checked. Two colourings of the
+cluster are refined side by side. What is still alike is individualised on both sides: one device
+and any that looks like it, a few times, which is enough for lattices; then whole classes in any
+order, which is right where their members may be permuted at will, as hosts and rails: twins first,
+then one device of each part that hangs together by itself, then the smallest class. When all
+colours differ they say who goes where, and what is no automorphism after all is thrown away. So
+orbits may be finer than the true ones, never coarser.
 """
 
 from __future__ import annotations
@@ -28,8 +26,15 @@ from typing import Literal
 import numpy as np
 
 from ccl.symmetry.canonical import bliss
-from ccl.symmetry.free import Moves, Shape, neighbours, refine_colours, scatter_numbers, shape_of
 from ccl.symmetry.group import Group, components, orbits_of
+from ccl.symmetry.refinement import (
+    Moves,
+    Shape,
+    neighbours,
+    refine_colours,
+    scatter_numbers,
+    shape_of,
+)
 from ccl.topology import Declared, Interchange, Permutation, Topology, declares_interchanges_only
 
 _GUESS_ROUNDS = 400
