@@ -14,8 +14,8 @@ import numpy as np
 
 from ccl.plans import Floats, Integers, Schedule, ranks_of
 from ccl.problem import Problem
+from ccl.simulate.dependencies import Named, find_carried, find_needs, find_sources
 from ccl.simulate.engine import Engine, Job, Promises
-from ccl.simulate.needs import Named, find_carried, find_needs, find_sources
 from ccl.simulate.routes import SAME_MOMENT, SlowTimes, Spans
 from ccl.simulate.transmissions import Crossing, Plan, find_release_times, plan_sends, transfers_at
 from ccl.timeline import Slices, Terms, Timeline, Transfer, Transfers

@@ -21,9 +21,9 @@ from ccl.verify.contents import (
     broken_rule,
     check_buffers,
 )
-from ccl.verify.glance import settle
 from ccl.verify.order import Tree, check_paths
 from ccl.verify.times import Clock, Timed
+from ccl.verify.vectorised import settle
 
 _MOST_EPOCHS = 2.0**53
 """What a float counts exactly."""

@@ -74,7 +74,7 @@ def run(run: Run, options: Options) -> Result:
     LimitReached
         If it is not decided in its time.
     """
-    from formulations.engines.sccl.asking import Solver  # noqa: PLC0415
+    from formulations.engines.sccl.client import Solver  # noqa: PLC0415
     from formulations.engines.sccl.search import solve  # noqa: PLC0415  it loads numba
 
     with Solver() as solver:

@@ -27,9 +27,9 @@ from ccl.bound import moore_mean
 from ccl.errors import ProblemError, SolveError
 from ccl.topology import Topology
 from formulations.bounds.concurrent_flow import LARGEST
-from formulations.proposals.beside import Annealers, annealers
 from formulations.proposals.families import Draft, closed, expansions, fits, host_of, lattices
 from formulations.proposals.front import Candidate, Front, Prices
+from formulations.proposals.parallel_annealing import Annealers, annealers
 from formulations.proposals.request import Request
 from formulations.proposals.rewiring import Pairs, network_of, possible, rewire
 from formulations.proposals.scores import Score, all_to_all_rate, score

@@ -13,7 +13,7 @@ from ccl.collective import make_collective
 from ccl.errors import ScheduleError
 from ccl.plans import Schedule, Send, ranks_of
 from ccl.problem import Problem
-from ccl.simulate.needs import _Values
+from ccl.simulate.dependencies import _Values
 from ccl.simulate.transmissions import plan_sends
 from ccl.timeline import Reason, causes
 from ccl.topology import Link, SharedLimit, Topology, binding_limits, device, duplex

@@ -14,8 +14,8 @@ from ccl.problem import Problem
 from ccl.topology import device
 from ccl.verify import schedule as by_send
 from ccl.verify import verify
-from ccl.verify.glance import settle
 from ccl.verify.times import Clock
+from ccl.verify.vectorised import settle
 from tests.ccl.clusters import MB, mesh, ring_all_gather, ring_all_reduce, ring_reduce_scatter, star
 from tests.ccl.planner import Planner
 from tests.ccl.test_simulate_properties import instance

@@ -43,7 +43,7 @@ from formulations.engines.list_scheduling.search import PACE, WORK, After, Finde
 from formulations.engines.list_scheduling.timed import TimedTransfers, ends, transfers_of
 from formulations.engines.reverse_time import halves, parts
 from formulations.engines.sccl import Options
-from formulations.engines.sccl.asking import (
+from formulations.engines.sccl.client import (
     Decided,
     Outcome,
     Solver,

@@ -34,7 +34,7 @@ from ccl.errors import ProblemError
 from ccl.plans import Flow, Rate, Schedule, Send, paths
 from ccl.problem import Problem
 from ccl.result import Plan
-from ccl.simulate.needs import find_carried
+from ccl.simulate.dependencies import find_carried
 from ccl.simulate.routes import SAME_MOMENT
 from ccl.simulate.transmissions import plan_sends
 from ccl.topology import Topology, binding_limits

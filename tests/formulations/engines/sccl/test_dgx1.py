@@ -14,7 +14,7 @@ from formulations import solve
 from formulations.engines.cp_sat.search import Effort
 from formulations.engines.list_scheduling.search import Side
 from formulations.engines.list_scheduling.timed import in_epochs, transfers_of
-from formulations.engines.sccl.asking import Decided, Outcome, Solver, on_time
+from formulations.engines.sccl.client import Decided, Outcome, Solver, on_time
 from formulations.engines.sccl.search import Question, front, pareto
 from gallery import open_cluster
 

@@ -8,7 +8,7 @@ from ccl.collective import make_collective
 from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.verify import verify
-from formulations.engines.sccl.asking import Decided
+from formulations.engines.sccl.client import Decided
 from formulations.engines.sccl.search import front, pareto
 from gallery import open_cluster
 

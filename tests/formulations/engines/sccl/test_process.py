@@ -10,7 +10,7 @@ from ccl.errors import SolveError
 from formulations.engines.cp_sat.search import Effort
 from formulations.engines.list_scheduling.search import Side
 from formulations.engines.list_scheduling.timed import transfers_of
-from formulations.engines.sccl.asking import MOST_SENDS, Decided, Solver
+from formulations.engines.sccl.client import MOST_SENDS, Decided, Solver
 from formulations.engines.sccl.instance import Instance, capacities
 from gallery import open_cluster
 

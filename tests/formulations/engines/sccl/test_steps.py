@@ -16,7 +16,7 @@ from formulations import formulation, solve
 from formulations.engines.cp_sat.search import Effort
 from formulations.engines.list_scheduling.search import Side
 from formulations.engines.list_scheduling.timed import in_epochs, transfers_of
-from formulations.engines.sccl.asking import Decided, Solver, on_time
+from formulations.engines.sccl.client import Decided, Solver, on_time
 from formulations.engines.sccl.instance import Instance, capacities
 from formulations.engines.sccl.search import named
 from gallery import open_cluster
