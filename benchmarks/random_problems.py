@@ -1,6 +1,8 @@
 """Random problems that are small and odd: what drawings of users can be and galleries are not.
 
-Each is made from its number alone, so that a number is a reproduction.
+Each is made from its number alone, so that a number is a reproduction. From `UNUSUAL` on devices
+are in hosts and are able to do what few are, buffers end, bandwidths are far apart, chunks have
+priorities and stay whole.
 """
 
 from __future__ import annotations
@@ -23,22 +25,27 @@ ALPHAS = (0.0, 0.0, 0.7, 1.0, 5.0, 20.0)
 SIZES = (1.0, 3000.0, 20_000.0, 65_536.0, 2.5e5, 1e6, 1e7)
 """Bytes; at most of these, latencies and bandwidths count alike."""
 
+UNUSUAL = 10_000_000
+"""Number of the first problem that is odd in every respect."""
+
 TRIES = 100
 """Drawings that are made until one lets everything arrive."""
 
 
 def random_problem(seed: int) -> Problem:
     """Return the problem of a number."""
-    random = Random(seed)
+    random, unusual = Random(seed), seed >= UNUSUAL
     kind = random.choice(COLLECTIVES)
     for _ in range(TRIES):
-        topology = _topology(random)
+        topology = _topology(random, unusual=unusual)
         try:
-            problem = Problem(topology, _collective(random, kind, len(topology.ranks)))
+            collective = _collective(random, kind, len(topology.ranks))
+            problem = Problem(topology, _demanding(random, collective) if unusual else collective)
         except ProblemError:
             continue
         if any(map(_moves, problem.collective.chunks)):
-            return replace(problem, windows=_windows(random, problem))
+            often = 0.3 if unusual else 0.1
+            return replace(problem, windows=_windows(random, problem, often=often))
     raise ProblemError(f"no drawing of {TRIES} is connected; add links")
 
 
@@ -48,8 +55,10 @@ def _moves(chunk: Chunk) -> bool:
     return bool(lacking) or (chunk.reduced and len(chunk.holders) > 1)
 
 
-def _topology(random: Random) -> Topology:
+def _topology(random: Random, *, unusual: bool) -> Topology:
     devices = _devices(random)
+    if unusual:
+        devices = [_strange(random, each) for each in devices]
     # As in real clusters: both ways are the same, and many links are alike.
     even, alike = random.random() < 0.4, random.random() < 0.4
     ends = _ends(random, [each.name for each in devices], one_way=0.0 if even else 0.3)
@@ -58,6 +67,8 @@ def _topology(random: Random) -> Topology:
     if even:
         rates = {pair: rates[min(pair, pair[::-1])] for pair in ends}
     links = [Link(*pair, *rates[pair]) for pair in ends]
+    if unusual and random.random() < 0.4:
+        links = [_scaled(random, each) for each in links]
     return Topology("random", tuple(devices), tuple(links), tuple(_limits(random, links)))
 
 
@@ -87,6 +98,33 @@ def _devices(random: Random) -> list[Device]:
     # Ranks stay in the order of their names, which is easier to read.
     names = iter(sorted((e for e in found if e.kind == "gpu"), key=lambda each: each.name))
     return [next(names) if each.kind == "gpu" else each for each in found]
+
+
+def _strange(random: Random, each: Device) -> Device:
+    """Put a device into a host, a NIC or switch, too; let it be able to do what few are."""
+    plain = each.kind == "gpu"
+    return replace(
+        each,
+        host=random.choice((each.host, "h0", "h1")),
+        stores=plain or random.random() < (0.8 if each.kind == "memory" else 0.15),
+        copies=random.random() < (0.97 if plain else 0.5),
+        reduces=random.random() < (0.97 if plain else 0.5),
+        buffer_bytes=random.choice((None,) * 30 + (1e5, 2e6)) if each.stores else None,
+    )
+
+
+def _scaled(random: Random, link: Link) -> Link:
+    """Make a link up to a thousand times as fast or slow, and as near or far."""
+    alpha = link.alpha * 10 ** random.uniform(-3, 3)
+    return replace(link, bandwidth=link.bandwidth * 10 ** random.uniform(-3, 3), alpha=alpha)
+
+
+def _demanding(random: Random, collective: Collective) -> Collective:
+    """Give chunks priorities, and let them stay whole."""
+    if collective.kind == "custom" and random.random() < 0.4:
+        ranked = [replace(each, priority=random.choice((0.1, 1, 9))) for each in collective.chunks]
+        collective = custom(collective.ranks, ranked)
+    return replace(collective, whole=True) if random.random() < 0.3 else collective
 
 
 def _ends(random: Random, names: list[str], *, one_way: float) -> list[tuple[str, str]]:
@@ -148,9 +186,9 @@ def _chunk(random: Random, ranks: int, size: float) -> Chunk:
     return Chunk(size, tuple(sorted(holders)), tuple(sorted(stops)), reduced)
 
 
-def _windows(random: Random, problem: Problem) -> tuple[Window, ...]:
+def _windows(random: Random, problem: Problem, *, often: float) -> tuple[Window, ...]:
     """Seldom some time in which links have less bandwidth."""
-    if random.random() < 0.9:
+    if random.random() < 1 - often:
         return ()
     links = problem.topology.links
     alpha = sum(each.alpha for each in links) / len(links)

@@ -264,7 +264,8 @@ def slots(opens: Floats, pace: Floats, *, count: int) -> Floats:
     opens, pace = opens[usable], pace[usable]
     enough = steady(opens, pace, count=count)
     # One more than are due by then, so that no rounding loses any.
-    many = np.clip(np.floor((enough - opens) / pace) + 2, 0, count).astype(int)
+    due = (enough - opens) / pace + _rounding(enough, opens, pace)
+    many = np.clip(np.floor(due) + 2, 0, count).astype(int)
     place = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)
     found = np.repeat(opens, many) + place * np.repeat(pace, many)
     return np.asarray(np.sort(found)[:count])
@@ -276,8 +277,14 @@ def slot(opens: Floats, pace: Floats, *, count: int) -> float:
     opens, pace = opens[usable], pace[usable]
     before = steady(opens, pace, count=count) - pace.max()
     # Slots until then, but for the last of each machine, which rounding might have let in.
-    passed = np.maximum(np.floor((before - opens) / pace), 0)
+    due = (before - opens) / pace - _rounding(before, opens, pace)
+    passed = np.maximum(np.floor(due), 0)
     return float(slots(opens + passed * pace, pace, count=count - int(passed.sum()))[-1])
+
+
+def _rounding(time: float, opens: Floats, pace: Floats) -> Floats:
+    """Return by how many slots a number of them until a time may be off: opens may be far off."""
+    return np.asarray(4 * np.finfo(float).eps * (abs(time) + np.abs(opens)) / pace)
 
 
 def steady(opens: Floats, pace: Floats, *, count: float) -> float:

@@ -63,7 +63,7 @@ def _bound(network: Network, what: str, group: np.ndarray) -> Bound | None:
     between = src != dst
     if int(ranks.max()) >= MOST or any(each.copies or each.reduces for each in outside):
         return None
-    latencies = _latencies(network, ranks, inner=(src == dst) & (src != OUTSIDE))
+    latencies = _latencies(network, group, inner=(src == dst) & (src != OUTSIDE))
     weights, arrivals = _arrivals(network, ranks, latencies)
     out, into = (float(network.bandwidth[between & (each != OUTSIDE)].sum()) for each in (src, dst))
     rate = (out + into) / 2 * BYTES
@@ -82,14 +82,18 @@ def _bound(network: Network, what: str, group: np.ndarray) -> Bound | None:
     return Bound(float(proved[most]) * (1 - _MARGIN), "group", None, words)
 
 
-def _latencies(network: Network, ranks: np.ndarray, *, inner: Mask) -> Floats:
-    """Return the least µs from group to group, (groups, groups); within groups nothing counts."""
+def _latencies(network: Network, group: np.ndarray, *, inner: Mask) -> Floats:
+    """Return the least µs from group to group, (groups, groups); within groups nothing counts.
+
+    From any device of a group: bytes may go through one that its GPUs do not reach.
+    """
     counted = np.where(inner, 0.0, network.alpha)
-    gpus = network.gpus.tolist()
-    found = np.asarray(network.graph.distances(gpus, gpus, weights=counted.tolist()), dtype=float)
-    many = int(ranks.max()) + 1
+    devices = np.flatnonzero(group != OUTSIDE)
+    ends, groups = devices.tolist(), group[devices]
+    found = np.asarray(network.graph.distances(ends, ends, weights=counted.tolist()), dtype=float)
+    many = int(groups.max()) + 1
     least = np.full((many, many), np.inf)
-    np.minimum.at(least, (ranks[:, None], ranks[None, :]), found)
+    np.minimum.at(least, (groups[:, None], groups[None, :]), found)
     return least
 
 

@@ -84,7 +84,8 @@ def rows_of(network: Network, proved: float) -> Rows:
         places += [(row, int(link)) for link in members]
         alone = network.bandwidth[members]
         pipes, waits = narrowed(limit.bandwidth, alone, heads=heads[members], tails=tails[members])
-        rates.append(float(pipes.sum()))
+        # One whose links lead nowhere is left as it is: nothing that counts is under it.
+        rates.append(float(pipes.sum()) if len(pipes) else limit.bandwidth)
         waits = np.minimum(waits, proved)
         held.append(float(np.average(waits, weights=pipes)) if len(pipes) else 0.0)
     at = np.array(places).T

@@ -550,7 +550,8 @@ class Search:
         from formulations.bounds import flow_bounds, timed_bounds  # noqa: PLC0415
 
         run = self.run
-        if not EFFORT[self.options.effort] or self._done or run.late:
+        self._listen()
+        if not EFFORT[self.options.effort] or run.enough or run.late or self._near:
             return
         run.report("a bound on all demands flowing together")
         more = flow_bounds(

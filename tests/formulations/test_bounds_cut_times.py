@@ -1,5 +1,7 @@
 """Cut-time bounds: what crosses in time, found by hand, by search, and never above a plan."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -63,6 +65,32 @@ def test_one_shot_meets_the_bound_at_a_switch_that_cannot_add():
     topology = open_cluster("star:gpus=8")
     problem = Problem(topology, make_collective("all-reduce", 8, 1e3))
     assert proved(problem)[1] == pytest.approx(1.54, rel=1e-3)
+
+
+def test_hundreds_of_gpus_in_a_torus():
+    """512 GPUs: 1 MB has to leave each over six links of 50 GB/s, and then to go 12 links far."""
+    topology = open_cluster("torus:shape=8x8x8")
+    problem = Problem(topology, make_collective("all-reduce", 512, 1e6))
+    known = initial_bounds(problem, quick=True, whole_chunks=False)
+    assert known[0].makespan == pytest.approx(12 * 0.7)
+    found = timed_bounds(problem, known=known, seconds=20)
+    assert found[0].makespan == pytest.approx(1e3 / 300 + 12 * 0.7, rel=1e-4)
+
+
+def test_what_is_too_much_is_left_out_before_it_is_written_down():
+    """Ends of a cut through a fat-tree of 432 GPUs, told apart, would be numbers of gigabytes."""
+    topology = open_cluster("fat-tree:radix=12")
+    network = Network(Problem(topology, make_collective("all-gather", 432, 1e6)))
+    inside = np.array([each.kind == "gpu" for each in topology.devices])
+    inside[network.gpus[216:]] = False
+    network.latency, network.latency_to  # noqa: B018  not what is measured
+    tracemalloc.start()
+    try:
+        assert crossing_of(network, inside, apart=True) is None
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 100e6
 
 
 def test_without_latencies_there_is_nothing_to_prove():
