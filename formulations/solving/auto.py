@@ -551,12 +551,12 @@ class Search:
 
         run = self.run
         self._listen()
-        if not EFFORT[self.options.effort] or run.enough or run.late or self._near:
+        over = run.enough or run.late or self._near
+        if over or not EFFORT[self.options.effort]:
             return
         run.report("a bound on all demands flowing together")
-        more = flow_bounds(
-            run.problem, known=run.bounds, seconds=min(self._share(4) or math.inf, PROOF_SECONDS)
-        )
+        seconds = min(self._share(4) or math.inf, PROOF_SECONDS)
+        more = flow_bounds(run.problem, known=run.bounds, seconds=seconds)
         run.bounds = tuple(each for each in run.bounds if not (more and each.kind == "flow"))
         run.prove(more)
         run.report("a bound on what must cross cuts in time")
