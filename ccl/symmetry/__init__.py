@@ -4,7 +4,7 @@
 small `Symmetry` with all of its elements that leaves no GPU in its place.
 """
 
-from ccl.symmetry.automorphisms import automorphisms
+from ccl.symmetry.automorphism_group import automorphisms
 from ccl.symmetry.free import Symmetry, symmetry_of
 from ccl.symmetry.group import Carriers, Group, orbits_of
 from ccl.topology import Interchange, Permutation

@@ -278,7 +278,7 @@ def test_three_kinds_of_links_between_devices_of_one_colour(method):
 def test_a_wrong_guess_is_thrown_away(monkeypatch):
     """What refinement proposes is checked link by link."""
     guesses = iter([np.array([1, 0, 2, 3]), np.array([3, 2, 1, 0]), *[None] * 30])
-    monkeypatch.setattr("ccl.symmetry.automorphisms._candidate", lambda *_: next(guesses))
+    monkeypatch.setattr("ccl.symmetry.automorphism_group._candidate", lambda *_: next(guesses))
 
     group = automorphisms(open_cluster("line:gpus=4"), method="refined")
 
@@ -289,7 +289,7 @@ def test_guessing_ends(monkeypatch):
     """When its work is done what was found stays, and there may be nothing."""
     topology = open_cluster("fat-tree:radix=4")
     for work, most in ((0, 0), (40 * len(topology.links), 20)):
-        monkeypatch.setattr("ccl.symmetry.automorphisms._WORK", work)
+        monkeypatch.setattr("ccl.symmetry.automorphism_group._WORK", work)
         group = automorphisms(topology, method="refined")
         assert len(group.generators) <= most
         assert all(keeps(topology, row) for row in group.generators.tolist())
