@@ -9,8 +9,9 @@ import pytest
 
 from ccl.topology import Link, Topology, device
 from widgets.print.cutting import Region
-from widgets.print.names import short_name
-from widgets.print.stage import Stage, compacted, groups_of
+from widgets.print.geometry.folding import compacted, groups_of
+from widgets.print.geometry.names import short_name
+from widgets.print.geometry.stage import Stage
 
 DRAWINGS = json.loads(
     (Path(__file__).resolve().parents[2] / "widgets/js/test/drawings.json").read_text("utf-8")

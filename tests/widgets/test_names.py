@@ -7,9 +7,9 @@ import pytest
 from ccl.layout import layout
 from ccl.topology import Topology, device
 from gallery.registry import open_cluster
-from widgets.print.names import Names, short_name
+from widgets.print.geometry.names import Names, short_name
+from widgets.print.geometry.stage import Stage
 from widgets.print.sheet import Words, width
-from widgets.print.stage import Stage
 from widgets.print.style import LIGHT
 from widgets.print.view import View
 

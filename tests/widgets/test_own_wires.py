@@ -11,10 +11,10 @@ from ccl.layout import layout
 from ccl.topology import Link, Topology, device
 from gallery.registry import open_cluster
 from widgets.print.cutting import Region
-from widgets.print.own_wires import first_units, own_wires
-from widgets.print.routes import curve_between
+from widgets.print.geometry.own_wires import first_units, own_wires
+from widgets.print.geometry.routes import curve_between
+from widgets.print.geometry.stage import Line, Stage
 from widgets.print.sheet import Area, Dot, Rect, Stroke, Words
-from widgets.print.stage import Line, Stage
 from widgets.print.style import LIGHT, PAPER
 from widgets.print.view import View
 

@@ -25,14 +25,15 @@ from gallery.registry import open_cluster
 from interchange.formats.xml import Element, parse_xml
 from tests.interchange.formats.strategies import drawings, planned
 from widgets.pages.writers import write
-from widgets.print.cutting import Region, outline
+from widgets.print.cutting import Region
+from widgets.print.geometry.names import short_name
+from widgets.print.geometry.outlines import outline
+from widgets.print.geometry.routes import bend_around, curve_between
+from widgets.print.geometry.stage import Stage
+from widgets.print.geometry.tiers import link_classes
 from widgets.print.legend import Entry, rows
-from widgets.print.link_classes import link_classes
-from widgets.print.names import short_name
 from widgets.print.playback import Moment, Playback, place, tokens
-from widgets.print.routes import bend_around, curve_between
 from widgets.print.sheet import Box, Dot, Rect, Stroke, Words
-from widgets.print.stage import Stage
 from widgets.print.style import DARK, LIGHT, OKABE_ITO, PAPER
 from widgets.print.view import View
 from widgets.view_model.scene import scene

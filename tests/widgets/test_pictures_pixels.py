@@ -17,8 +17,8 @@ from gallery.registry import open_cluster
 from tests.interchange.formats.strategies import drawings
 from tests.widgets.test_pictures import PLACES, exchange, pair
 from widgets.pages.writers import write
+from widgets.print.geometry.stage import Stage
 from widgets.print.sheet import unwritten
-from widgets.print.stage import Stage
 from widgets.print.style import DARK, LIGHT, OKABE_ITO, rgb
 from widgets.print.view import View
 

@@ -39,7 +39,7 @@ from widgets.notebook.still import WIDTH, Still, beside
 from widgets.pages.saving import Content
 from widgets.print.cutting import Region, strongest
 from widgets.print.diagrams import load_svg, price_svg
-from widgets.print.stage import Stage
+from widgets.print.geometry.stage import Stage
 from widgets.print.style import LIGHT
 from widgets.print.view import View
 from widgets.view_model.classes import price_marks, price_words

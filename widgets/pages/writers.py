@@ -30,8 +30,8 @@ from interchange.formats import catalogue
 from interchange.formats.format import Report, Writer, Written, one_file, replayed
 from widgets import canvas_file
 from widgets.print.cutting import Region, strongest
+from widgets.print.geometry.stage import Stage
 from widgets.print.playback import Moment, Playback
-from widgets.print.stage import Stage
 from widgets.print.style import DARK, LIGHT, FilmOptions, PixelOptions, StillOptions
 from widgets.print.view import View
 from widgets.view_model.scene import cuts, drawing, scene

@@ -1,5 +1,5 @@
 """Print: pictures of a drawing, films of a plan and plots, drawn by matplotlib without a browser.
 
-`stage` and `view` turn a topology, places and a scene into shapes of a sheet, `painter` draws them
-as SVG, PDF and pixels; `plots` has axes of its own.
+`geometry` says where everything stands, as the canvas does; `view` makes shapes of a sheet of it,
+`painter` draws them as SVG, PDF and pixels; `plots` has axes of its own.
 """

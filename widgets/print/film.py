@@ -1,6 +1,6 @@
-"""From a document and what was chosen to pictures and films, with what they cannot show.
+"""Pictures and films of a document as they were chosen, with what they cannot show.
 
-A plan as moving pictures: what stands still is painted once, what moves for every frame.
+In a film what stands still is painted once, what moves for every frame.
 """
 
 import io
@@ -15,11 +15,11 @@ from ccl.errors import FormatError
 from ccl.serialization.documents import Document
 from interchange.formats.format import Written, one_file, replayed
 from widgets.print.cutting import Region, strongest
+from widgets.print.geometry.stage import Stage
 from widgets.print.legend import entries, rows
 from widgets.print.painter import PER_INCH, Frames, Sheet, image, pdf, svg
 from widgets.print.playback import Moment, Playback
 from widgets.print.sheet import Picture, Words, unwritten
-from widgets.print.stage import Stage
 from widgets.print.style import LOOK_OF, FilmOptions, PixelOptions, StillOptions
 from widgets.print.view import View
 from widgets.view_model.scene import cuts, moves, scene

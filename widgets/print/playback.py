@@ -1,11 +1,8 @@
-"""What a scene looks like at a time: what every device holds, which chunks are on their way.
+"""Playback of a plan: what every device holds at a time and what is on its way, and both as shapes.
 
 A scene is what `widgets.view_model.scene.scene` makes for the canvas; levels and flights are found
-as its player does (`widgets/js/src/{buffers,player}.js`).
-
-What a plan adds to a drawing at a time: cells that fill up, dots that travel along the links.
-
-As on the canvas (`widgets/js/src/{buffers,tokens}.js`).
+as its player does (`widgets/js/src/{buffers,player}.js`). Cells fill up and dots travel along the
+links as on the canvas (`widgets/js/src/{buffers,tokens}.js`).
 """
 
 import math
@@ -15,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from widgets.print.geometry.stage import Line, Stage
 from widgets.print.sheet import Box, Dot, Point, Rect, Shape, Stroke
-from widgets.print.stage import Line, Stage
 from widgets.print.style import Look, origin_color
 
 

@@ -2,8 +2,6 @@
 
 What the canvas shows (`widgets/js/src/style.js`) in the same order from the ground up. What stands
 still and what moves are apart, so that a film paints the former once.
-
-Lines above and below a picture of a plan: what it is, whose chunks have which colour, when.
 """
 
 import math
@@ -11,16 +9,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from ccl import text
 from ccl.topology import Device
 from widgets.print.cutting import Region
-from widgets.print.legend import ROW, Entry
+from widgets.print.geometry.folding import Group
+from widgets.print.geometry.names import Names, short_name
+from widgets.print.geometry.own_wires import OwnWire, first_units
+from widgets.print.geometry.routes import Curve
+from widgets.print.geometry.stage import Line, Stage
+from widgets.print.geometry.tiers import link_classes
+from widgets.print.legend import CAPTION, HEADING, ROW, Entry, caption
 from widgets.print.legend import drawn as legend_shapes
-from widgets.print.link_classes import link_classes
-from widgets.print.names import Names, short_name
-from widgets.print.own_wires import OwnWire, first_units
-from widgets.print.playback import Moment, Playback, cells, tokens
-from widgets.print.routes import Curve
+from widgets.print.playback import Moment, cells, tokens
 from widgets.print.sheet import (
     Area,
     Box,
@@ -37,85 +36,7 @@ from widgets.print.sheet import (
     shortened,
 )
 from widgets.print.sheet import width as letters
-from widgets.print.stage import Group, Line, Stage
 from widgets.print.style import Look, between
-
-HEADING = 50.0
-"""Pixels above the drawing."""
-CAPTION = 54.0
-"""Pixels below it."""
-
-_RAMP = (96.0, 8.0)
-_PIECES = 24
-_CAPTION_NARROW = 430.0
-"""Pixels of a picture that has no room for the legend."""
-
-
-def caption(
-    moment: Moment, look: Look, *, frame: Rect, zoom: float, ramp: bool = True
-) -> Iterator[Shape]:
-    """Draw the lines of a moment, a ramp of the origins' colours if wanted; sizes are in pixels."""
-    pixel = 1 / zoom
-    left, right = frame.x1 + 16 * pixel, frame.x2 - 16 * pixel
-    title = shortened(moment.playback.title, 13 * pixel, frame.width - 32 * pixel)
-    yield Words(
-        (left, frame.y1 + 25 * pixel), title, 13 * pixel, look.text, bold=True, anchor="start"
-    )
-    base = frame.y2 - 20 * pixel
-    told = when(moment)
-    yield Words((right, base), told, 12 * pixel, look.text, bold=True, anchor="end")
-    share = min(1.0, moment.time / moment.playback.makespan) if moment.playback.makespan else 1.0
-    top, bottom = frame.y2 - 9 * pixel, frame.y2 - 5 * pixel
-    yield Box(Rect(left, top, right, bottom), look.track, 2 * pixel)
-    done = left + (right - left) * share
-    if done - left > 4 * pixel:
-        yield Box(Rect(left, top, done, bottom), look.accent, 2 * pixel)
-    room = frame.width * zoom - letters(told, 12)
-    if ramp and room > _CAPTION_NARROW:
-        yield from _legend(moment.playback, look, left, base, pixel=pixel)
-
-
-def when(moment: Moment) -> str:
-    """Say how many epochs and how much time have gone by, as the player does."""
-    playback = moment.playback
-    done = moment.time >= playback.makespan * (1 - 1e-9)
-    gone = playback.epochs if done else playback.epoch_at(moment.time)
-    clock = text.moment(moment.time, playback.makespan)
-    return f"{gone} of {text.count(playback.epochs, 'epoch')} · {clock}"
-
-
-def _legend(
-    playback: Playback, look: Look, x: float, base: float, *, pixel: float
-) -> Iterator[Shape]:
-    size = 11 * pixel
-    names = [_name(playback, playback.origins[end]) for end in (0, -1)]
-    for word, color in (("Chunk origin", look.dim), (names[0], look.text)):
-        yield Words((x, base), word, size, color, anchor="start")
-        x += letters(word, size) + 8 * pixel
-    width, height = _RAMP[0] * pixel, _RAMP[1] * pixel
-    ramp = _ramp(playback.colors)
-    for index, color in enumerate(ramp):
-        start, end = x + width * index / len(ramp), x + width * (index + 1) / len(ramp)
-        yield Box(Rect(start, base - height, end, base), color)
-    x += width + 8 * pixel
-    if len(playback.origins) > 1:
-        yield Words((x, base), names[1], size, look.text, anchor="start")
-
-
-def _name(playback: Playback, origin: int) -> str:
-    return shortened(playback.names[origin], 11, 80)
-
-
-def _ramp(colors: list[str]) -> list[str]:
-    """Return the colours of the legend: each one of few, a smooth row of many."""
-    if len(colors) <= _PIECES // 3:
-        return colors
-    steps = [index * (len(colors) - 1) / (_PIECES - 1) for index in range(_PIECES)]
-    return [
-        between(colors[int(at)], colors[min(len(colors) - 1, int(at) + 1)], at - int(at))
-        for at in steps
-    ]
-
 
 _SIDE = 30.0
 """Pixels around the drawing."""

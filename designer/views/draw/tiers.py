@@ -18,7 +18,7 @@ from ccl.topology import Topology
 from designer.shell import ui
 from designer.views.draw.clusters import mask
 from gallery.leaf_spine import Fabric, Plan
-from widgets.print.link_classes import link_classes
+from widgets.print.geometry.tiers import link_classes
 from widgets.print.style import DARK, LIGHT
 
 SIZE = (440.0, 300.0)

@@ -24,7 +24,7 @@ from designer.views.draw.tiers import tiers
 from gallery.build import Wire
 from gallery.leaf_spine import Fabric, Plan, build, find_faults, size_fabric
 from widgets import QuantityField
-from widgets.print.link_classes import link_classes
+from widgets.print.geometry.tiers import link_classes
 from widgets.print.sheet import Rect, around
 from widgets.print.style import DARK, LIGHT
 

@@ -11,9 +11,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from widgets.print.buses import Ends
+from widgets.print.geometry.buses import Ends
+from widgets.print.geometry.stage import Line
 from widgets.print.sheet import Point
-from widgets.print.stage import Line
 
 _TOGETHER = 0.5
 """Units that two wires have in common at least where they run together and do not only cross."""

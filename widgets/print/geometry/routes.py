@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from widgets.print.buses import CLEARANCE, Ends, buses_of, clamped
+from widgets.print.geometry.buses import CLEARANCE, Ends, buses_of, clamped
 from widgets.print.sheet import Point, Rect
 
 Route = float | tuple[Point, ...] | Literal["stubs"]

@@ -1,7 +1,9 @@
-"""Frames of racks and pods: hosts, or GPUs with their switches, that belong together above hosts.
+"""Tiers of a cluster: its pods, and the classes of its links, by how far from the GPUs they are.
 
-They are found as on the canvas (`widgets/js/src/pods.js`): by the names of hosts, such as
+They are found as on the canvas (`widgets/js/src/{pods,link_classes}.js`). Pods, and racks, are
+hosts, or GPUs with their switches, that belong together above hosts: by the names of hosts, such as
 ``rack1/host3``, or by what is in one piece without the switches that are farthest from the GPUs.
+A large drawing has a frame for each pod, and a colour for each class of links.
 """
 
 import re
@@ -18,6 +20,10 @@ _FEWEST_GPUS = 4
 _PADDING = 9.0
 _SEPARATED = re.compile(r"^(.+)[/.:_-][^/.:_-]+$")
 
+LARGE = 64
+"""Devices from which on links have colours."""
+_MOST_CLASSES = 6
+
 Pods = Mapping[str, Sequence[Device]]
 
 
@@ -29,7 +35,7 @@ def pods_of(topology: Topology) -> Pods:
     return {}
 
 
-def frames(
+def pod_frames(
     topology: Topology, boxes: Mapping[str, Rect], hosts: Mapping[str, Rect]
 ) -> list[tuple[str, Rect]]:
     """Return the frame of each pod, none where they overlap or something of them is folded.
@@ -90,6 +96,51 @@ def _pieces(topology: Topology) -> dict[str, list[Device]]:
     return {f"pod {i}": members for i, members in enumerate(found)}
 
 
+def _reached(name: str, near: Mapping[str, Sequence[str]], kept: set[str]) -> set[str]:
+    """Return what is in one piece with a device, and take it out of what is kept."""
+    kept.discard(name)
+    piece = [name]
+    for each in piece:
+        fresh = [other for other in dict.fromkeys(near[each]) if other in kept]
+        kept.difference_update(fresh)
+        piece += fresh
+    return set(piece)
+
+
+def link_classes(topology: Topology, *, least: int = LARGE) -> Mapping[tuple[str, str], str]:
+    """Return the class of each link: its medium, else its tier; none with fewer devices."""
+    if len(topology.devices) < least:
+        return {}
+    media = {each.ends: each.medium or "Other links" for each in topology.links}
+    if 1 < len(set(media.values())) <= _MOST_CLASSES:
+        return media
+    tiers = _tiers(topology)
+    if 1 < len(set(tiers.values())) <= _MOST_CLASSES:
+        ranked = sorted(tiers.items(), key=lambda each: each[1])
+        hosted = -1 in tiers.values()
+        return {ends: _tier_name(tier, hosted=hosted) for ends, tier in ranked}
+    return {}
+
+
+def _tiers(topology: Topology) -> dict[tuple[str, str], int]:
+    """Return -1 of a link inside a host, else how far from the GPUs it reaches."""
+    levels = _levels(topology, _neighbours(topology))
+    host = {each.name: each.host for each in topology.devices}
+
+    def tier(src: str, dst: str) -> int:
+        if host[src] is not None and host[src] == host[dst]:
+            return -1
+        return max(levels.get(src, 1), levels.get(dst, 1))
+
+    return {each.ends: tier(*each.ends) for each in topology.links}
+
+
+def _tier_name(tier: int, *, hosted: bool) -> str:
+    if tier:
+        return f"Tier {tier}" if tier > 0 else "Inside hosts"
+    return "Between hosts" if hosted else "GPU to GPU"
+
+
 def _neighbours(topology: Topology) -> dict[str, list[str]]:
     near: dict[str, list[str]] = {each.name: [] for each in topology.devices}
     for link in topology.links:
@@ -108,14 +159,3 @@ def _levels(topology: Topology, near: Mapping[str, Sequence[str]]) -> dict[str, 
                 levels[other] = levels[name] + 1
                 order.append(other)
     return levels
-
-
-def _reached(name: str, near: Mapping[str, Sequence[str]], kept: set[str]) -> set[str]:
-    """Return what is in one piece with a device, and take it out of what is kept."""
-    kept.discard(name)
-    piece = [name]
-    for each in piece:
-        fresh = [other for other in dict.fromkeys(near[each]) if other in kept]
-        kept.difference_update(fresh)
-        piece += fresh
-    return set(piece)

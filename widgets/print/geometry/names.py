@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ccl.topology import Device
+from widgets.print.geometry.folding import Group
+from widgets.print.geometry.stage import SIZES, Stage
 from widgets.print.sheet import one_line, width
-from widgets.print.stage import SIZES, Group, Stage
 
 _FAR = (0.9, 0.72, 0.6, 0.5)
 """Zooms below which names are written larger than before."""
