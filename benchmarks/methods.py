@@ -36,10 +36,10 @@ from ccl.errors import CclError
 from ccl.problem import Problem
 from ccl.result import Status
 from ccl.serialization.quantity import format_size, parse_size
-from designer.cli.compare import crossover_words, missing_words
 from formulations import DEFAULT, available, start
 from formulations.analyses.comparison import Comparison, Method, parse_methods, start_comparison
 from gallery import catalog, open_cluster
+from widgets.words import fastest_words, missing_words
 
 AUTO_KINDS: tuple[CollectiveKind, ...] = (
     "all-gather",
@@ -336,7 +336,7 @@ def _below(found: Comparison) -> Iterator[str]:
     """Yield what proves the bounds, who is the fastest where, and who has no schedule or row."""
     proofs = dict.fromkeys(f"{each.kind}: {each.reference}" for each in found.bounds)
     yield f"bounds by {'; '.join(proofs)}"
-    yield from crossover_words(found)
+    yield from fastest_words(found)
     yield from missing_words(found)
     asked = {each.formulation for each in found.methods}
     for each in available():

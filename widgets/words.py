@@ -1,15 +1,12 @@
-"""What is shown, in words and tables of words.
+"""Words for what is shown: comparisons as sentences and tables, problems and results, bounds, cuts.
 
-The rows of a comparison in words, for a page, a notebook and a terminal.
-
-Nouns in one or two sentences, for those who see no picture.
-
-A cut in words, by whole hosts where it is made of them.
+The same for a page, a notebook and a terminal, and for those who see no picture; a cut is described
+by whole hosts where it is made of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -109,6 +106,37 @@ def size_words(comparison: Comparison, size: float) -> str:
     """Say of a size what no plan can be faster than."""
     bound = comparison.bound(size)
     return f"{format_size(size)}: lower bound {text.duration(bound.makespan)}"
+
+
+def crossover_words(comparison: Comparison, named: Callable[[str], str] = str) -> list[str]:
+    """Say in a sentence each where another method becomes the fastest, methods as `named`."""
+    return [
+        f"From {text.size(each.size)} on {named(str(each.after))} is faster than "
+        f"{named(str(each.before))} "
+        f"(both take {text.duration(each.makespan)} there)"
+        for each in comparison.crossovers()
+    ]
+
+
+def fastest_words(comparison: Comparison, named: Callable[[str], str] = str) -> list[str]:
+    """Say who is the fastest where: the crossovers, or that one is at every size."""
+    crossovers = crossover_words(comparison, named)
+    leaders = {"" if each is None else str(each) for each in comparison.leaders()}
+    if crossovers or len(leaders) != 1 or "" in leaders or len(comparison.sizes) == 1:
+        return crossovers
+    return [f"{named(leaders.pop())} is the fastest at every size, alone or with others"]
+
+
+def missing_words(comparison: Comparison) -> Iterator[str]:
+    """Yield who has no schedule at which sizes, and why."""
+    why: dict[tuple[str, str], list[float]] = {}
+    for row in comparison.rows:
+        if row.result is None:
+            why.setdefault((str(row.method), row.why_not), []).append(row.size)
+    for (method, reason), sizes in why.items():
+        everywhere = len(sizes) == len(comparison.sizes)
+        where = "" if everywhere else f" at {', '.join(map(format_size, sizes))}"
+        yield f"{method} has no schedule{where}: {reason}"
 
 
 def table_html(comparison: Comparison) -> str:
@@ -237,7 +265,7 @@ def result_words(result: Result) -> str:
     )
 
 
-def bound_words(bound: Bound, topology: Topology | None = None) -> str:
+def bound_words(bound: Bound, topology: Topology | None = None, *, exact: bool = False) -> str:
     """Say what no plan can be faster than, and why.
 
     Parameters
@@ -246,13 +274,18 @@ def bound_words(bound: Bound, topology: Topology | None = None) -> str:
         What is described.
     topology
         The cluster, if it is known: a cut is then described by whole hosts.
+    exact
+        Whether the makespan has six digits, as in a table that it stands below.
     """
-    limits = "no plan that keeps chunks whole" if bound.whole_chunks else "no plan"
     reference = f": {bound.reference}" if bound.reference else ""
-    return (
-        f"{limits} takes less than {text.duration(bound.makespan)} "
-        f"({bound_proof(bound, topology)}){reference}"
-    )
+    return f"{bound_claim(bound, exact=exact)} ({bound_proof(bound, topology)}){reference}"
+
+
+def bound_claim(bound: Bound, *, exact: bool = False) -> str:
+    """Say what no plan can be faster than: ``no plan takes less than 80 µs``."""
+    plans = "no plan that keeps chunks whole" if bound.whole_chunks else "no plan"
+    makespan = f"{bound.makespan:.6g} µs" if exact else text.duration(bound.makespan)
+    return f"{plans} takes less than {makespan}"
 
 
 def bound_proof(bound: Bound, topology: Topology | None = None) -> str:

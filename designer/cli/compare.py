@@ -19,16 +19,14 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ccl import text
-from ccl.bound import Bound, Cut
-from ccl.bound import Path as Way
 from ccl.errors import ProblemError
 from ccl.result import Status
-from ccl.serialization.quantity import format_size, parse_size
+from ccl.serialization.quantity import parse_size
 from ccl.serialization.text import laid_out, write_text
 from ccl.topology import Topology
 from designer.cli import request as cli
 from designer.cli.solve import interruptible
-from widgets.words import cut_words
+from widgets.words import bound_words, fastest_words, missing_words
 
 if TYPE_CHECKING:
     from formulations.analyses.comparison import Comparison, ComparisonJob, Method
@@ -127,27 +125,6 @@ def answer(found: Comparison) -> dict[str, Any]:
     }
 
 
-def bound_words(bound: Bound, topology: Topology) -> str:
-    """Say what proves a bound: the cut in words, the way, or the argument."""
-    if isinstance(bound.witness, Cut):
-        return f"{bound.kind}, {cut_words(bound.witness, topology)}"
-    if isinstance(bound.witness, Way):
-        return f"{bound.kind}, {' -> '.join(bound.witness.devices)}"
-    return f"{bound.kind}, {bound.reference}"
-
-
-def crossover_words(found: Comparison) -> list[str]:
-    """Say who is the fastest where: ``below 210 KB direct, above ring (both take 12 µs)``."""
-    crossovers, leaders = found.crossovers(), {str(each or "") for each in found.leaders()}
-    if not crossovers and len(leaders) == 1 and len(found.sizes) > 1:
-        return [f"{each} is the fastest at every size" for each in leaders if each]
-    return [
-        f"below {text.size(each.size)} {each.before}, above {each.after} "
-        f"(both take {text.duration(each.makespan)})"
-        for each in crossovers
-    ]
-
-
 def _methods(given: str | None, topology: Topology) -> tuple[Method, ...] | None:
     from formulations.analyses.comparison import parse_methods  # noqa: PLC0415  as `compare`
 
@@ -216,13 +193,12 @@ def _print(found: Comparison, *, formulas: bool) -> None:
         rows = [row for row in found.table() if row["size"] == size and row["status"]]
         if rows:
             _print_rows(rows)
-        words = bound_words(bound, problem.topology)
-        typer.echo(f"no schedule takes less than {bound.makespan:.6g} µs: {words}")
+        typer.echo(bound_words(bound, problem.topology, exact=True))
         for row in rows:
             if formulas and row["why"]:
                 typer.echo(f"{row['method']}: {row['why']}")
         typer.echo()
-    for sentence in (*crossover_words(found), *missing_words(found)):
+    for sentence in (*fastest_words(found), *missing_words(found)):
         typer.echo(sentence)
 
 
@@ -250,18 +226,6 @@ def _cells(row: dict[str, Any]) -> list[str]:
         text.NONE if row["variables"] is None else f"{row['variables']:,}",
         "" if row["formula_us"] is None else f"{row['formula_us']:.6g}",
     ]
-
-
-def missing_words(found: Comparison) -> Iterator[str]:
-    """Yield who has no schedule at which sizes, and why."""
-    why: dict[tuple[str, str], list[float]] = {}
-    for row in found.rows:
-        if row.result is None:
-            why.setdefault((str(row.method), row.why_not), []).append(row.size)
-    for (method, reason), sizes in why.items():
-        everywhere = len(sizes) == len(found.sizes)
-        where = "" if everywhere else f" at {', '.join(map(format_size, sizes))}"
-        yield f"{method} has no schedule{where}: {reason}"
 
 
 MOST_LINES = 30

@@ -77,8 +77,8 @@ def test_people_see_a_table_for_each_size_and_the_crossover(run):
     assert [row[0] for row in rows] == ["direct", "ring", "ring", "direct"]
     assert [row[2] for row in rows] == ["1.6", "3.3", "33", "61"]
     assert "broadcast of 1 MB on Star of 4" in out
-    assert out.count("no schedule takes less than") == 2
-    assert f"below {crossing / 1e3:.0f} KB direct, above ring" in out
+    assert out.count("no plan takes less than") == 2
+    assert f"From {crossing / 1e3:.0f} KB on ring is faster than direct" in out
 
 
 @pytest.mark.usefixtures("here")
@@ -87,7 +87,7 @@ def test_the_bound_is_told_with_the_cut_that_proves_it(run):
     code, out, _ = run("star:gpus=4", "--formulations", "direct", "--sizes", "1MB")
 
     assert code == 0
-    assert "no schedule takes less than 16.4 µs: ejection, 50 GB/s into g0" in out
+    assert "no plan takes less than 16.4 µs (Receive limit of one GPU, 50 GB/s into g0)" in out
 
 
 @pytest.mark.usefixtures("here")

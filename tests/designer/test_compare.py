@@ -422,6 +422,8 @@ def test_the_note_names_crossovers_or_the_one_that_is_never_beaten(compared):
     assert "Ring is faster than Direct" in words(notes(begins))
     never = faster(faster(compared, 4e3, 0.1), 4e6, quick)
     assert words(notes(never)) == "Ring is the fastest at every size, alone or with others."
+    half = replace(never, rows=tuple(each for each in never.rows if each.size == 4e3))
+    assert notes(half) is None
     none = replace(compared, rows=tuple(each for each in compared.rows if each.result is None))
     assert words(notes(none)) == ""
 

@@ -14,11 +14,11 @@ from ccl.text import duration, share
 from formulations import compare, solve
 from formulations.analyses.comparison import Comparison, Method
 from gallery import open_cluster
-from widgets.charts.comparison import comparison_figure, crossover_words, log_ticks, marks
+from widgets.charts.comparison import comparison_figure, log_ticks, marks
 from widgets.notebook.comparison import SchedulePlayers
 from widgets.view_model import scene
 from widgets.view_model.scene import PAIR_PROPS
-from widgets.words import HEADS, line_of, table_html, table_text
+from widgets.words import HEADS, crossover_words, line_of, table_html, table_text
 
 METHODS = ("recursive-doubling", "ring", "tree")
 SIZES = (256e3, 4e6)

@@ -196,16 +196,6 @@ def comparison_figure(
     return figure
 
 
-def crossover_words(comparison: Comparison, named: Callable[[str], str] = str) -> list[str]:
-    """Say in a sentence each where another method becomes the fastest, methods as `named`."""
-    return [
-        f"From {text.size(each.size)} on {named(str(each.after))} is faster than "
-        f"{named(str(each.before))} "
-        f"(both take {text.duration(each.makespan)} there)"
-        for each in comparison.crossovers()
-    ]
-
-
 def row_words(comparison: Comparison, row: Row) -> str:
     """Say what a row has come to: times, rates, gap and status."""
     if row.result is None:

@@ -15,7 +15,7 @@ from ccl.layout import layout
 from ccl.result import Result
 from formulations.analyses.comparison import Comparison as Compared
 from widgets import canvas_file
-from widgets.charts.comparison import comparison_figure, crossover_words
+from widgets.charts.comparison import comparison_figure
 from widgets.notebook.still import beside
 from widgets.pages.saving import html, save
 from widgets.view_model.scene import (
@@ -27,7 +27,7 @@ from widgets.view_model.scene import (
     result_choices,
     result_films,
 )
-from widgets.words import table_html, table_text
+from widgets.words import crossover_words, table_html, table_text
 
 Positions = Mapping[str, tuple[float, float]]
 """Middle of each device by name."""

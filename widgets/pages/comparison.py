@@ -12,11 +12,11 @@ from ccl import text
 from ccl.layout import layout
 from ccl.serialization.quantity import format_size
 from formulations.analyses.comparison import Comparison
-from widgets.charts.comparison import Quantity, crossover_words, marks
+from widgets.charts.comparison import Quantity, marks
 from widgets.pages.writers import in_themes, pictures, whole_page
 from widgets.print.style import Style
 from widgets.view_model.scene import choices, drawing, films, first_pair, moves, row_of
-from widgets.words import HEADS, Line, line_of, size_words
+from widgets.words import HEADS, Line, crossover_words, line_of, size_words
 
 MOST_MOVES = 150_000
 """Transfers of all schedules of a page together; each is about a letter of it when packed."""

@@ -33,7 +33,7 @@ from widgets.print.sheet import (
 )
 from widgets.print.style import LIGHT, PIXELS_PER_INCH, POINTS_PER_INCH, Style, between
 from widgets.view_model.classes import TITLE, heat
-from widgets.words import bound_proof
+from widgets.words import bound_claim, bound_proof
 
 if TYPE_CHECKING:
     from formulations.campaigns.catalog import Atlas, Cell
@@ -54,9 +54,7 @@ def bound_svg(bound: Bound) -> str | None:
     else:
         return None
     frame = around([each.rect for each in shapes if isinstance(each, Box)])
-    kind = "no plan that keeps chunks whole" if bound.whole_chunks else "no plan"
-    title = f"{kind} takes less than {text.duration(bound.makespan)}"
-    at = (0.0, frame.y2 + 28)
+    title, at = bound_claim(bound), (0.0, frame.y2 + 28)
     shapes.append(Words(at, title, 14.0, LIGHT.text, bold=True, anchor="start"))
     right = max(frame.x2, width(title, 14.0))
     frame = Rect(-16.0, -16.0, right + 16.0, frame.y2 + 44)

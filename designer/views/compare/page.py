@@ -7,7 +7,6 @@ import dash_mantine_components as dmc
 from dash import dcc, html
 
 from ccl import text
-from ccl.result import PROOF_TOLERANCE
 from designer.shell import ids, ui
 from designer.shell.request import method_title
 from designer.views.compare.running import (
@@ -21,7 +20,7 @@ from designer.views.solve.forms import PERSISTED
 from formulations import DEFAULT, Formulation, available
 from formulations.analyses.comparison import Comparison, News
 from widgets import QuantityField, SchedulePair
-from widgets.charts.comparison import crossover_words
+from widgets.words import fastest_words
 
 EMPTY = (
     "Tick methods, give sizes, and run: every plan is verified, replayed and set against one bound."
@@ -306,24 +305,7 @@ def _doing(news: News | None) -> str:
 
 def notes(comparison: Comparison) -> Any:
     """Say where another method becomes the fastest, or that none does."""
-    sentences = crossover_words(comparison, named=method_title)
-    if sentences:
-        return html.Span(". ".join([*sentences[:2], ""]).strip(), title="\n".join(sentences))
-    always = _always(comparison)
-    return f"{always} is the fastest at every size, alone or with others." if always else None
-
-
-def _always(comparison: Comparison) -> str:
-    """Return a method than which no other is faster at any size that was solved, or nothing."""
-    bests = [each for each in map(comparison.best, comparison.sizes) if each is not None]
-    for method in comparison.methods if bests else ():
-        rows = [comparison.row(method, best.size) for best in bests]
-        if all(
-            row is not None
-            and row.result is not None
-            and best.result is not None
-            and row.result.makespan <= best.result.makespan * (1 + PROOF_TOLERANCE)
-            for row, best in zip(rows, bests, strict=True)
-        ):
-            return method_title(str(method))
-    return ""
+    sentences = fastest_words(comparison, named=method_title)
+    if not sentences:
+        return None
+    return html.Span(". ".join([*sentences[:2], ""]).strip(), title="\n".join(sentences))
