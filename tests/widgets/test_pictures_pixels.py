@@ -178,7 +178,7 @@ def test_a_film_needs_a_plan():
 def test_a_webm_without_the_extra_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "av", None)
 
-    with pytest.raises(FormatError, match=r"pip install 'topoloom\[video\]'"):
+    with pytest.raises(FormatError, match=r"pip install -e '\.\[video\]'"):
         write(exchange(), "webm", {"seconds": "1"})
 
 
