@@ -34,6 +34,7 @@ from formulations.bounds.demand import Floats, Mask
 from formulations.bounds.mean_latency import mean_latency_bounds
 from formulations.bounds.paths import path_bound
 from formulations.bounds.prices import binding_cuts, price_bound, rows_of
+from formulations.bounds.under_windows import window_bounds
 from formulations.bounds.unsplit import unsplit_bounds
 
 FLOW_SECONDS = 30.0
@@ -101,7 +102,7 @@ def quick_bounds(problem: Problem, *, whole_chunks: bool = False) -> tuple[Bound
     """
     network = Network(problem)
     cuts = [*common_cuts(network), *binding_cuts(network)]
-    found = _repeated(network, cuts)
+    found = [*_repeated(network, cuts), *window_bounds(network, cuts)]
     found += mean_latency_bounds(network)
     found += _paths(network, whole_chunks=whole_chunks)
     if whole_chunks:
