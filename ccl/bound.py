@@ -1,13 +1,12 @@
-"""Lower bounds on the makespan; each carries its witness, so that it can be drawn and checked.
+"""Lower bounds on the makespan with their witnesses, and prices of links and of shared limits.
 
-The bounds themselves are proved in `formulations.bounds`.
+Each `Bound` carries its witness, so that it can be drawn and checked; the bounds themselves are
+proved in `formulations.bounds`. `across` describes where a cut is: by whole hosts where it consists
+of hosts, from its smaller side.
 
-Describe where a cut is: by whole hosts where it consists of hosts, from its smaller side.
-
-What a little more bandwidth of each link would save: prices of links and of shared limits.
-
-The makespan T of a linear program in which latencies are hidden depends on the bandwidths b alone.
-By duality it is the largest value, over prices y >= 0 of a byte on each link and limit, of
+`Prices` say what a little more bandwidth of each link would save. The makespan T of a linear
+program in which latencies are hidden depends on the bandwidths b alone. By duality it is the
+largest value, over prices y >= 0 of a byte on each link and limit, of
 
     T(b) = max over y of   D(y) / (y . b)
 

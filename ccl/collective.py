@@ -1,12 +1,11 @@
-"""Chunks and collectives: the data that has to be where at the end.
+"""Chunks and collectives: the data that has to be where at the end, of one job or of several.
 
 A collective is its pre- and postcondition. `size` is the size of the whole buffer as nccl-tests
 defines it: the gathered vector of an all-gather, one rank's whole buffer of an all-to-all, the
 full vector of an all-reduce.
 
-Several jobs on one cluster: their collectives joined into one demand.
-
-The collective that data makes up, by who holds and who wants it.
+`tenants` joins the collectives of several jobs on one cluster into one demand. `recognise` finds
+the collective that data makes up, by who holds and who wants it.
 """
 
 from __future__ import annotations

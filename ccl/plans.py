@@ -1,6 +1,9 @@
 """Plans: schedules of sends in epochs, forests of trees, flows.
 
-Discrete schedules: which chunk crosses which link in which epoch.
+A `Schedule` is discrete: it says which chunk crosses which link in which epoch. A `Forest` is trees
+with exact weights, a collective in its steady state (the notion is that of Zhao et al., ForestColl,
+section 3). A `Flow` is a fluid: how much of each chunk every link carries, without saying when;
+`paths` takes it apart. `Order` has the sends of a schedule by epoch, as columns.
 
 What an epoch means, exactly (``verify`` and every writer of a schedule hold to it):
 
@@ -66,14 +69,6 @@ all none; those of a sum on the path have none in common.
 
 So times are exact and no latency is ever dropped; a formulation that wants to count a short
 latency as nothing makes its epochs longer by it.
-
-Trees with exact weights: a collective in its steady state.
-
-Source of the notion: Zhao et al., ForestColl, section 3.
-
-Fluid flows: how much of each chunk every link carries, without saying when.
-
-Flows taken apart into paths; the sends of a schedule by epoch, as columns.
 """
 
 from __future__ import annotations

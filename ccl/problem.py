@@ -1,8 +1,8 @@
 """Problem: a collective on a topology, which a formulation solves.
 
-Times in which links have less bandwidth: maintenance, other jobs, a link that is down.
-
-Reference: TE-CCL (SIGCOMM 2024), section 5, whose capacity of a link may vary from epoch to epoch.
+A `Window` is a time in which links have less bandwidth: maintenance, other jobs, a link that is
+down. Reference: TE-CCL (SIGCOMM 2024), section 5, whose capacity of a link may vary from epoch to
+epoch.
 """
 
 from __future__ import annotations

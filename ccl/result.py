@@ -4,8 +4,7 @@ Three questions are kept apart: why it stopped (`Stop`), whether the plan is pro
 among which plans (`Status`), and what proves it (`Result.bound` and `Result.whole_bound`, which
 carry their witnesses).
 
-What a published formula says of a plan, beside what the plan takes on this graph.
-
+A `ClosedForm` is what a published formula says of a plan, beside what the plan takes on this graph.
 Formulas of collectives count steps and bytes on links that are all alike and never shared. On a
 drawn cluster the same steps share links, and links differ. Four times show where a difference
 comes from: the formula, with the slowest path between neighbours; every message alone on its own

@@ -3,12 +3,12 @@
 Bandwidths are in GB/s (10^9 bytes a second) and one way, latencies in µs. Positions on a drawing
 are not part of a topology (`ccl.layout`): two topologies are equal when they carry data alike.
 
-What the builder of a cluster knows of its symmetry; `ccl.symmetry` checks it before it is used.
+An `Interchange` or a `Permutation` declares what the builder of a cluster knows of its symmetry;
+`ccl.symmetry` checks it before it is used. A declaration is only a hint: it may have become wrong
+by an edit of the cluster, and what is wrong is left out, generator by generator.
 
-A declaration is only a hint: it may have become wrong by an edit of the cluster, and what is
-wrong is left out, generator by generator.
-
-Links by the million: a full mesh of a thousand GPUs has as many, and a file is read at once.
+`many_links` makes links by the million: a full mesh of a thousand GPUs has as many, and a file is
+read at once.
 """
 
 from __future__ import annotations

@@ -1,15 +1,14 @@
-"""Trees laid over links: what the routes of a tree share, and what waits for what.
+"""Trees laid over links: what the routes of a tree share, what waits for what, and their load.
 
 The data of a root is a line. In an all-reduce each in-tree adds up an interval of it and each
 out-tree spreads one, both in their order; where two intervals meet, data goes up the one tree and
 down the other, from the root on when the root has all of it. The lines of all roots one after the
 other are the chunks one after the other.
 
-The load of a forest or a flow on every link in its steady state, where latency is hidden.
-
-A problem that is solved again and again, each time by the same trees or flows, takes as long each
-time as its busiest link or shared limit: bytes over bandwidth. Latencies and the filling of the
-trees are paid once.
+`steady_loads` is the load of a forest or a flow on every link in its steady state, where latency is
+hidden. A problem that is solved again and again, each time by the same trees or flows, takes as
+long each time as its busiest link or shared limit: bytes over bandwidth (`steady_makespan`).
+Latencies and the filling of the trees are paid once.
 """
 
 import itertools
@@ -248,8 +247,7 @@ def steady_loads(problem: Problem, plan: Forest | Flow) -> NDArray[np.float64]:
 def steady_makespan(problem: Problem, plan: Forest | Flow) -> Fraction | float:
     """Return the µs of the busiest link or shared limit: bytes over bandwidth, at its full one.
 
-    It is exact for a forest: bandwidths and sizes are taken as `ccl.tree_embedding.exact` reads
-    them.
+    It is exact for a forest: bandwidths and sizes are taken as `exact` reads them.
     """
     if isinstance(plan, Flow):
         return _busiest(problem.topology, _flow_loads(problem, plan))

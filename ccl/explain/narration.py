@@ -1,8 +1,7 @@
 """A plan with its replay and the causes in it: the source of every text about it.
 
-Sends are described by templates with placeholders, which the canvas fills in as well.
-
-The holes, each a name in braces:
+Sends are described by templates with placeholders (`templates`), which the canvas fills in as well.
+Placeholders are names in braces:
 
 * `src`, `dst`: the devices of the link;
 * `chunk`: the chunk by its label, or the share of it that is sent, or the terms of a sum;
@@ -11,7 +10,7 @@ The holes, each a name in braces:
   leaves, and its link;
 * in `PLANNED`, `epoch` and `planned`: the epoch and when it begins.
 
-The breakdown of a makespan along the critical path: latencies, bytes, waiting.
+`breakdown` takes a makespan apart along the critical path: latencies, bytes, waiting.
 """
 
 from collections import Counter

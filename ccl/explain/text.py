@@ -1,8 +1,8 @@
 """Description of a plan: the breakdown of its makespan, and each send with what it waited for.
 
-What one link, one rank or one host does: rows of times in words.
-
-The path of a chunk, link by link; and the trees or paths that a steady state gives it.
+`row_of`, `rank_of` and `host_of` describe what one link, one rank or one host does: rows of times
+in words. `path_of` follows a chunk, link by link; `planned_paths` lists the trees or paths that a
+steady state gives it.
 """
 
 from collections import Counter, defaultdict

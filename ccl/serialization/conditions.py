@@ -1,6 +1,6 @@
-"""The conditions of a problem in files and on command lines: tenants, windows of less bandwidth.
+"""The conditions of a problem as a person writes them: tenants, and windows of less bandwidth.
 
-Tenants as YAML: several jobs that share a cluster, as a person writes them down.
+Tenants, several jobs that share a cluster, are YAML (`read_tenants`)::
 
     tenants:
       - name: training
@@ -18,9 +18,8 @@ Tenants as YAML: several jobs that share a cluster, as a person writes them down
 Ranks are names of GPUs, numbers of ranks or ranges of them, by default all of the cluster; the
 root is one of them, by default the first. Without a priority it is 1, without chunks one a shard.
 
-Windows of less bandwidth as a person types them: ``gpu0->gpu1@0..50us=0.5``.
-
-Before ``@`` links, by commas: ``a->b`` one way, ``a<->b`` both, or a device with all of its links.
+Windows are one text each, on command lines too: ``gpu0->gpu1@0..50us=0.5`` (`parse_window`). Before
+``@`` stand links, by commas: ``a->b`` one way, ``a<->b`` both, or a device with all of its links.
 Then from when to when, in us, ms or s, and what share of the bandwidth is left, ``0.5`` or ``50%``.
 """
 

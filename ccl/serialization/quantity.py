@@ -4,7 +4,7 @@ A unit that may mean two things is refused: ``gb/s`` are gigabits to some and gi
 The page reads them with the same rules (`widgets/static/quantity.js`), so that it can say while
 something is typed what it is understood as; `tests/golden/quantities.json` holds the two together.
 
-Sizes as people type them: ``1GB`` is 10^9 bytes, ``1GiB`` is 2^30 bytes.
+Of sizes, ``1GB`` is 10^9 bytes and ``1GiB`` is 2^30 bytes.
 """
 
 import math

@@ -1,22 +1,18 @@
-"""Sketches as JSON: our own plain form, and what is read of TACCL's.
+"""Communication sketches: what a user wants a synthesizer to use of a cluster, and their JSON.
 
-The plain form has a key for each field of `ccl.serialization.sketches.Sketch` and leaves out what
-says nothing; it is what the options of a result hold. TACCL's files (NSDI 2023, section 3 and
-listing 1) count the GPUs of a host from 0, so that they are read for a topology; what cannot be
-carried over is said.
+A sketch, as in TACCL (NSDI 2023, sections 3 and 4.2), narrows what is searched; it is no part of a
+topology, and every plan found with one is a plan without it. GPUs are named as in the topology, so
+that one sketch serves every size of chunk.
 
-What a sketch of TACCL says of the hosts of a topology (NSDI 2023, listing 1 and section 3).
+Our own plain form (`sketch_to_json`, `sketch_from_json`) has a key for each field of `Sketch` and
+leaves out what says nothing; it is what the options of a result hold.
 
-A host's GPUs are counted from 0 in the order of their ranks. ``internode_conn`` names, for each GPU
-that sends to other hosts, those that receive there, alike for every pair of hosts;
-``chunk_to_relay_map`` [r1, r2] lets what GPU g has leave its host through (g // r1) * r1 + r2, and
-``gpus_to_sender_rev_map`` names the same one by one. What speaks of bandwidths and sizes is left
-out: the topology and the request have those.
-
-Sketches: what a user wants a synthesizer to use of a cluster, as in TACCL (section 3 and 4.2).
-
-A sketch narrows what is searched; it is no part of a topology, and every plan found with one is a
-plan without it. GPUs are named as in the topology, so that one sketch serves every size of chunk.
+TACCL's files (section 3 and listing 1; `read_taccl_sketch`) count the GPUs of a host from 0 in the
+order of their ranks, so that they are read for a topology; what cannot be carried over is said.
+``internode_conn`` names, for each GPU that sends to other hosts, those that receive there, alike
+for every pair of hosts; ``chunk_to_relay_map`` [r1, r2] lets what GPU g has leave its host through
+(g // r1) * r1 + r2, and ``gpus_to_sender_rev_map`` names the same one by one. What speaks of
+bandwidths and sizes is left out: the topology and the request have those.
 """
 
 from collections.abc import Mapping, Sequence
@@ -175,7 +171,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
 def sketch_of_taccl(
     content: bytes | str, topology: Topology, *, most: int
 ) -> tuple[Sketch, tuple[str, ...]]:
-    """Read a sketch; errors as `ccl.serialization.sketches.read_taccl_sketch`.
+    """Read a sketch; errors as `read_taccl_sketch`.
 
     Parameters
     ----------

@@ -1,11 +1,11 @@
-"""Text of JSON files: read with the place of what is wrong, written whole or not at all.
+"""Files of JSON, YAML and CSV: read with the place of what is wrong, written whole or not at all.
 
-YAML as people write it: plain values, nothing that grows without end, and one error.
+YAML is read as people write it (`yaml_in`): plain values, nothing that grows without end, and one
+error.
 
-Tables as CSV (RFC 4180) that no spreadsheet takes for formulas.
-
-A spreadsheet computes what begins with one of a few signs, and a name of a file of others may begin
-so. Such a text gets an apostrophe before it, which spreadsheets do not show; numbers stay numbers.
+Tables are CSV (RFC 4180) that no spreadsheet takes for formulas (`csv_text`). A spreadsheet
+computes what begins with one of a few signs, and a name of a file of others may begin so. Such a
+text gets an apostrophe before it, which spreadsheets do not show; numbers stay numbers.
 """
 
 import csv

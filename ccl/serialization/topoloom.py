@@ -2,11 +2,8 @@
 
 Pure functions between nouns and plain JSON values; `ccl.serialization.documents` reads and writes
 files. Reading checks the shape first (`FormatError`, with the place in the document) and then the
-meaning, where the noun is made (`ProblemError`). A result is verified and replayed again.
-
-Forests in ``topoloom/1``: trees with exact weights, and groups by their generators.
-
-Lower bounds and their witnesses in ``topoloom/1``.
+meaning, where the noun is made (`ProblemError`). A result is verified and replayed again. Forests
+have trees with exact weights, and groups by their generators; lower bounds have their witnesses.
 """
 
 from __future__ import annotations

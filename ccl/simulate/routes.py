@@ -1,9 +1,8 @@
 """Links that a transmission crosses: of one send, or of several that part or run together.
 
 `ccl.plans` says which sends of an epoch cross links together. They are found here by laying
-their paths into one another, device by device from the end that they share.
-
-When links have less bandwidth than their own.
+their paths into one another, device by device from the end that they share. `SlowTimes` has the
+times in which links have less bandwidth than their own.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Replay of a schedule: every link keeps the order of its sends, and no send waits for an epoch.
 
-Replay of a schedule whose links share limits: transfers slow one another down.
+Where links share limits (`replay_limited`) transfers slow one another down.
 """
 
 from __future__ import annotations

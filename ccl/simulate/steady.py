@@ -3,16 +3,17 @@
 Every chunk is cut into parts, which take the trees or paths in proportion to their weights. A
 link sends of the parts that are there the one that is furthest behind: part i of n of a chunk
 has the rank (i + 1/2) / n, so that all chunks and trees move on together, and a device passes a
-part on when all of it has come. The more parts, the closer to the steady state.
+part on when all of it has come. The more parts, the closer to the steady state. An all-reduce is
+cut where its in-trees and its out-trees are (`ccl.tree_embedding`).
 
-An all-reduce is cut where its in-trees and its out-trees are (`ccl.tree_embedding`).
+Many parts take the same path, so what waits for what is stored once for each path (`Parts`). Where
+nothing but the links limits the parts, a loop of its own sends them, with the result of the engine:
+an idle link takes of the parts that are ready the first in order.
 
-Replay of a symmetric forest on one link of each orbit.
-
-Let H be the group of the forest, J the jobs of its representatives (a crossing of a link by a
-part) and h j the image of a job j under an element h, on the link h l(j). All jobs are the h j,
-each once, since H leaves no GPU and so no root in its place. Look for times with which every h j
-starts when j does.
+A symmetric forest is replayed on one link of each orbit (`Orbits`). Let H be the group of the
+forest, J the jobs of its representatives (a crossing of a link by a part) and h j the image of a
+job j under an element h, on the link h l(j). All jobs are the h j, each once, since H leaves no GPU
+and so no root in its place. Look for times with which every h j starts when j does.
 
 * On a link l the jobs are, for each j whose link is in the orbit of l, the h j with h l(j) = l: as
   many as there are elements that leave l in its place, s(l) in number, the same for all of an
@@ -30,12 +31,6 @@ these limits is a replay of the whole forest, and ends when that does. Where s(l
 link that begins or ends at a GPU, each link of it serves whatever is ready and furthest behind, of
 jobs that are equally far behind those of the first representative first. Where the links of a
 limit are not as said, the forest has to be written out.
-
-Parts that follow one another over links, each sent as soon as a link gets to it.
-
-Many parts take the same path, so what waits for what is stored once for each path. Where nothing
-but the links limits the parts, a loop of its own sends them, with the result of the engine: an idle
-link takes of the parts that are ready the first in order.
 """
 
 from __future__ import annotations

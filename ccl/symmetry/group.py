@@ -1,9 +1,9 @@
 """A group of automorphisms by its generators: orbits, stabilisers, and who brings whom where.
 
 Any subgroup of all automorphisms is as good: what is constant on its orbits is a larger problem
-with the same optimum. So nothing here needs to know how large the group is.
-
-Permutations as arrays of images: orbits, inverses and random products.
+with the same optimum. So nothing here needs to know how large the group is. Permutations are arrays
+of images, of which `orbits_of`, `inverse` and `random_elements` make orbits, inverses and random
+products.
 """
 
 from __future__ import annotations

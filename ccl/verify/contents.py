@@ -1,10 +1,10 @@
-"""Contents of devices and of sends: four kinds of chunks.
+"""Contents of devices and of sends: four kinds of chunks, and whether they fit into buffers.
 
 A whole chunk is there or not. A chunk sent in parts is an amount between 0 and 1, as in a fluid.
 A reduced chunk is the set of ranks whose contributions have been added up, as bits of a number.
 Where sends of one name what they carry (`ccl.plans.Send.terms`), a device has several such sets.
 
-Whether what a device keeps fits into its buffer.
+`check_buffers` finds out whether what a device keeps fits into its buffer.
 """
 
 from __future__ import annotations

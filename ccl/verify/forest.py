@@ -1,8 +1,8 @@
-"""Verification of a forest: its trees take every shard where it must go, each share once.
+"""Verification of a forest or a flow, and of the symmetry that a forest claims.
 
-Whether a flow takes every chunk from its holder to its destination.
-
-Whether a group really is one, of permutations that leave topology and collective as they are.
+`verify_forest`: its trees take every shard where it must go, each share once. `verify_flow`: it
+takes every chunk from its holder to its destination. `check_group` and `check_preserved`: a group
+really is one, of permutations that leave topology and collective as they are.
 """
 
 from __future__ import annotations

@@ -1,22 +1,20 @@
-"""Order of the sends of a schedule by epochs, and the existence of their paths.
+"""Sends of a schedule on their paths: whether these exist, what crosses links together, and when.
 
-Which sends of a schedule cross their links together: multicasts, and sums along paths.
+`check_paths` refuses sends whose paths are not there. `find_trees` reads off the devices of the
+paths which sends cross their links together: multicasts, and sums along paths. `ccl.plans` defines
+when they do.
 
-`ccl.plans` defines when they do; here it is read off the devices of their paths.
-
-Whether a device that cannot store sends out no byte before it has come.
-
-A transfer says when its first and its last byte enter a link. However it is sent in between, at any
+`check_passing` looks at devices that cannot store: none may send out a byte before it has come. A
+transfer says when its first and its last byte enter a link. However it is sent in between, at any
 moment it has sent no less than what its link can no longer make up for until then, and no more than
 what its link could have sent so far. So at no moment may what must have left a device be more than
 what can have come to it.
 
-When the links of a path are held: how a send crosses devices that cannot store (cut-through).
-
-These are the rules of `ccl.plans.Send.via`: a link that is faster than one before it waits until
-it can send without a pause, so that no byte leaves a device before it has come, and all have left
-when the last has come and not before. A link that is limited is held over whole epochs, over no
-fewer than those in which the bytes come to it.
+`occupy_unlimited` and `occupy_limited` say when the links of a path are held by a send that crosses
+devices that cannot store (cut-through). These are the rules of `ccl.plans.Send.via`: a link that is
+faster than one before it waits until it can send without a pause, so that no byte leaves a device
+before it has come, and all have left when the last has come and not before. A link that is limited
+is held over whole epochs, over no fewer than those in which the bytes come to it.
 """
 
 from __future__ import annotations

@@ -1,19 +1,16 @@
-"""Times of a schedule: starts and arrivals of sends, and loads of links and limits.
+"""Times of a schedule: starts and arrivals of sends, and loads of links and limits in every epoch.
 
-The times are those that `ccl.plans` defines. Over a link under a shared limit that binds (it
-is below the sum of its links) a link cannot count on its full bandwidth, so there the bytes of a
-send are spread evenly over its epochs: it must be held when its epoch begins and leaves when its
+The times (`Clock`) are those that `ccl.plans` defines. Over a link under a shared limit that binds
+(it is below the sum of its links) a link cannot count on its full bandwidth, so there the bytes of
+a send are spread evenly over its epochs: it must be held when its epoch begins and leaves when its
 last epoch ends; the limit and the link itself are then respected in every epoch, and so over any
 window of epochs. A link under a limit that is below its own bandwidth has the limit's. Links with
-windows of less bandwidth are treated likewise; in an epoch that a window overlaps they have its
-share.
+windows of less bandwidth (`Windows`) are treated likewise; in an epoch that a window overlaps they
+have its share.
 
-Whether limits, and links that are limited, carry what a schedule gives them in every epoch.
-
-A send over many epochs is one entry however many these are: what a limit carries is followed from
-where it changes to where it changes next.
-
-What links can carry in each epoch where windows take bandwidth from them.
+`Loads` finds out whether limits, and links that are limited, carry what a schedule gives them in
+every epoch. A send over many epochs is one entry however many these are: what a limit carries is
+followed from where it changes to where it changes next.
 """
 
 from __future__ import annotations
