@@ -1,26 +1,19 @@
 """Explanations: the mathematics of a formulation, the size of its model, the prices of links.
 
-The mathematics of a formulation, its size for a problem, and its sensitivity to links.
+`explain` says what a formulation comes to on a problem before solving it. `markdown` writes the
+docstring of a formulation as paragraphs, lists, and formulas set apart. The convention of these
+docstrings: lines that are indented by four or more, beyond the text of the list item in which they
+lie, are formulas whose columns mean something; lists begin with ``*`` or ``1.``; a few words and a
+colon at the beginning of a paragraph say what it is about, and so does a short line without a full
+stop that stands alone; names in backticks, variables with their indices and what stands between two
+spaces on either side are code. All else is text, in which nothing may be taken for markup.
 
-A formulation explained: its mathematics, and what it comes to on a problem before solving it.
-
-The docstring of a formulation as Markdown: paragraphs, lists, formulas set apart.
-
-The convention of these docstrings: lines that are indented by four or more, beyond the text of
-the list item in which they lie, are formulas whose columns mean something; lists begin with ``*``
-or ``1.``; a few words and a colon at the beginning of a paragraph say what it is about, and so
-does a short line without a full stop that stands alone; names in backticks, variables with their
-indices and what stands between two spaces on either side are code. All else is text, in which
-nothing may be taken for markup.
-
-Prices of links and of shared limits, from the duals of linear programs (`ccl.bound`).
-
-The program of a fluid (`formulations.engines.orbit_lp.program`) has for each orbit i of links or
-limits the row  busy[i] . W <= R,  in which busy divides by b[i] |i|: its dual, the share of i, says
-by how much of itself R falls for a little more bandwidth of all of i's members, and the shares add
-up to 1, as R stands in no other row. A member has an equal part of the share: the average of any
-optimal duals over the symmetries is optimal too. With T in µs, share s and b in GB/s the price of a
-row is
+`prices` of links and of shared limits come from the duals of linear programs (`ccl.bound`). The
+program of a fluid (`formulations.engines.orbit_lp.program`) has for each orbit i of links or limits
+the row  busy[i] . W <= R,  in which busy divides by b[i] |i|: its dual, the share of i, says by how
+much of itself R falls for a little more bandwidth of all of i's members, and the shares add up to
+1, as R stands in no other row. A member has an equal part of the share: the average of any optimal
+duals over the symmetries is optimal too. With T in µs, share s and b in GB/s the price of a row is
 
     -dT/db = T s / b,
 
@@ -28,10 +21,8 @@ Of a device that may not copy there is a vertex for each next stop, whatever the
 like: programs without them are as good only while what enters a switch can leave it
 (`formulations.engines.orbit_lp.lp.relays_suffice`), and one link changed alone would break that.
 
-Duals of capacities in the linear program of amounts: `formulations.models.te_ccl_lp`.
-
-K epochs of tau stay, with all delays in them, and capacities are scaled together
-until everything just fits:
+In the linear program of amounts (`formulations.models.te_ccl_lp`; `PricedFlow`) K epochs of tau
+stay, with all delays in them, and capacities are scaled together until everything just fits:
 
     minimise    rho
     subject to  the rows of the model but for its objective
@@ -395,7 +386,7 @@ def prices(
         The problem; chunks may be split.
     horizon
         Epochs in which all has to be there, where the linear program of amounts on epochs is to be
-        priced instead of the steady state (`formulations.analyses.explanation`).
+        priced instead of the steady state (`PricedFlow`).
     epoch_duration
         µs of one, with `horizon`; by default so long that `horizon` of them are the lower bound.
     time_limit

@@ -1,28 +1,28 @@
-"""Cut bounds: the bytes that must leave a set of devices over the bandwidth that leaves it.
+"""Cut bounds: the bytes that must leave a set of devices, or several, over the bandwidth for them.
 
 Let S be a set of devices, D its demand in bytes (`formulations.bounds.demand`), and e = (u, v) a
 link that leaves S. A byte that crosses e and is of use
 
 * begins to cross no earlier than the sum of latencies from the nearest GPU of S that holds
-  anything to u (`head`): what crosses e last when it leaves S came from inside;
+  anything to u (``head``): what crosses e last when it leaves S came from inside;
 * has crossed no later than the makespan T minus the latency of e and of the nearest path from v
-  to a GPU outside S that needs anything (`tail`).
+  to a GPU outside S that needs anything (``tail``).
 
 So e is of use from head(e) to T - tail(e) and carries at most b(e) max(0, T - head(e) - tail(e))
 useful bytes, whatever is split, copied or cut through along the path. T must be so large that all
-of this together is D. This holds for every plan that is verified, at copying and reducing switches
-too, since D counts each byte once.
+of this together is D (`cut_bounds`). This holds for every plan that is verified, at copying and
+reducing switches too, since D counts each byte once.
 
 The links of a shared limit L are of use at different times: one may open early, another close
 late, and together they keep L busy for longer than either is of use. At the moment t they carry at
 most a(t), the least of b(L) and the b(e) of those with head(e) <= t, and at most z(T - t), the same
 for the tails. Let h(r) and q(r) be when a and z come to the rate r. They carry r or more only from
 h(r) to T - q(r), hence in all at most the integral of max(0, T - h(r) - q(r)) over r from 0 to
-b(L), or to the sum of the b(e) if that is less: as if L were a few links of their own. Where any
-of the links could fill L alone that is one link, of use from the least head to T less the least
-tail. Links apart and limits are two views; the better one counts.
+b(L), or to the sum of the b(e) if that is less: as if L were a few links of their own (`narrowed`).
+Where any of the links could fill L alone that is one link, of use from the least head to T less the
+least tail. Links apart and limits are two views; the better one counts.
 
-Bounds from what several sets of devices must take in together.
+`joint_bounds`: what several sets of devices must take in together.
 
 Shared limits. Take the links of a limit away and let C1, C2, ... be the parts into which the
 cluster falls. Whatever enters or leaves a part does so over links of the limit, and a byte on one
@@ -41,10 +41,9 @@ uniform cluster; hosts give that of the network between them.
 
 Neither has a single cut as its witness, so none is given; the reference says the numbers.
 
-Bounds on the total that all GPUs, or all hosts, must send or receive.
-
-Let G1 ... Gk be disjoint sets of devices with all GPUs among them: the GPUs one by one, or hosts.
-Look at one byte of a chunk.
+`total_bounds`: the total that all GPUs, or all hosts, must send or receive. Let G1 ... Gk be
+disjoint sets of devices with all GPUs among them: the GPUs one by one, or hosts. Look at one byte
+of a chunk.
 
 Sums. If no device outside adds, at least |H| + |D| - 2 values arrive at groups, where H are the
 groups that contribute and D those that want the sum; one more if no group does both. Proof: a value

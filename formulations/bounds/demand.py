@@ -1,4 +1,4 @@
-"""Demand across a set of devices, whatever the plan: the bytes that all cut bounds count.
+"""Demand across a set of devices, whatever the plan, and links that serve it as machines do jobs.
 
 Let S be a set of devices. A chunk must leave S when
 
@@ -9,20 +9,17 @@ Let S be a set of devices. A chunk must leave S when
   leaves S, however contributions are added along the path.
 
 Copying switches and reducing switches change how often a byte crosses, never whether. The sum of
-the sizes of all chunks that must leave is the demand of S.
+the sizes of all chunks that must leave is the demand of S: the bytes that all cut bounds count.
+`Demand` has these bytes, `Kinds` the numbers of chunks by their ends. Read backwards in time, a
+chunk leaves its destinations for its holders; the same chunks cross the same links, in the other
+direction.
 
-Chunks counted by their ends, and which of them must leave a set of devices.
-
-What must leave is said in `formulations.bounds.demand`. Read backwards in time, a chunk leaves its
-destinations for its holders; the same chunks cross the same links, in the other direction.
-
-Links as machines: when chunks that cross one after the other can begin to.
-
-A machine e takes its first job `opens[e]` µs after the job is released at the earliest, and then
-another every `pace[e]` µs, whatever the jobs. So of m jobs released at r or later the last begins
-no earlier than r plus the m-th smallest of opens[e] + k pace[e] over machines e and k >= 0 (its
-`slots`). With N jobs of which, for every i, at least N - i + 1 are released at r_i or later, this
-holds for any i and any j - i + 1 of the first j to begin: the j-th to begin does so no earlier than
+For chunks that cross one after the other a link is a machine. A machine e takes its first job
+`opens[e]` µs after the job is released at the earliest, and then another every `pace[e]` µs,
+whatever the jobs. So of m jobs released at r or later the last begins no earlier than r plus the
+m-th smallest of opens[e] + k pace[e] over machines e and k >= 0 (its `slots`). With N jobs of
+which, for every i, at least N - i + 1 are released at r_i or later, this holds for any i and any
+j - i + 1 of the first j to begin: the j-th to begin does so no earlier than
 
     c_j = max over i <= j of r_i + w_(j - i + 1),    w the slots in order.
 

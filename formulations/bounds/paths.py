@@ -1,4 +1,6 @@
-"""The longest of the quickest paths: no chunk arrives before its quickest path allows.
+"""Bounds by quickest paths, and by two cuts that chunks must leave one after the other.
+
+No chunk arrives before its quickest path allows (`path_bound`).
 
 Plans that split chunks: a byte takes at least the sum of latencies of its path, so the makespan is
 at least the least such sum from a holder to a destination; from the farthest holder where
@@ -13,21 +15,19 @@ every slowest link so far, and a segment pays for its bytes when it ends.
 On a link of such a segment a chunk begins to cross no earlier than its first byte can be there,
 however slow the links before are. From when it begins to cross a link, it takes at least the
 latencies and n times the beta of the slowest link from this one on to have it all where it is
-stored next. So three times are known of links: from a rank to the beginning on a link, from the
-beginning on one link to that on another, and from there until a rank has it.
+stored next. So three times are known of links (`QuickestPaths`): from a rank to the beginning on a
+link, from the beginning on one link to that on another, and from there until a rank has it.
 
-Two cuts that chunks must leave one after the other.
-
-Let S be a set of devices inside a larger set R, and let every chunk of some set C come from inside
-S and have to get out of R. On the chain of sends that brings it, the last hop that leaves R is the
-last hop that leaves S, or comes after it: what has left S for good may still be inside R, never the
-reverse. So with `formulations.bounds.demand`
+Two cuts (`Stages`): let S be a set of devices inside a larger set R, and let every chunk of some
+set C come from inside S and have to get out of R. On the chain of sends that brings it, the last
+hop that leaves R is the last hop that leaves S, or comes after it: what has left S for good may
+still be inside R, never the reverse. So with the machines of `formulations.bounds.demand`
 
 * the chunks of C begin to leave S for good over the links f that leave S. Their releases are the
   µs in which they can be at f, and the first, second, ... of them begins no earlier than a curve
   c_1 <= c_2 <= ... says;
 * each then begins to leave R for good over some link e that leaves R, no earlier than `lag(f, e)`
-  after it began on f (`formulations.bounds.paths`; nothing if f is e). So at e they are jobs
+  after it began on f (the second of the three times; nothing if f is e). So at e they are jobs
   released at c_j + the least lag of all f. Chunks that have to get out of R and do not come from
   inside S are more jobs there, released when they can be at e;
 * and T is no earlier than when the last of all these begins, plus the quickest path over e and on

@@ -1,11 +1,12 @@
-"""Price bounds for chunks with one holder and one destination, not reduced.
+"""Price bounds for pairs and for sums that all GPUs want, and the cut that binds.
 
-Any plan sends each byte of such a chunk along some path. With prices p(e) >= 0 on links and
-q(L) >= 0 on shared limits, let P(e) be p(e) plus the prices of the limits that count e, and
-dist(s, d) the cheapest path from s to d under P. A byte from s to d costs at least dist(s, d) on
-its path. In a plan of makespan T a link carries at most b(e) max(0, T - wait(e)) bytes of use,
-where wait(e) is the time in which e is of no use: latency from the nearest source to its tail, its
-own, and that from its head to the nearest destination. A limit carries what the pipes r of
+Pairs are chunks with one holder and one destination, not reduced (`price_bound`). Any plan sends
+each byte of such a chunk along some path. With prices p(e) >= 0 on links and q(L) >= 0 on shared
+limits, let P(e) be p(e) plus the prices of the limits that count e, and dist(s, d) the cheapest
+path from s to d under P. A byte from s to d costs at least dist(s, d) on its path. In a plan of
+makespan T a link carries at most b(e) max(0, T - wait(e)) bytes of use, where wait(e) is the time
+in which e is of no use: latency from the nearest source to its tail, its own, and that from its
+head to the nearest destination. A limit carries what the pipes r of
 `formulations.bounds.cuts.narrowed` carry, as its links are of use at different times. Where P is
 a makespan that every plan is known to take, max(0, T - wait) is at most T - min(wait, P), so with
 wait(L) the mean of min(wait(r), P), weighted by the rates of the pipes, and b(L) the sum of these,
@@ -17,13 +18,13 @@ which gives a lower bound on T, whatever the prices. Equal prices weigh bytes by
 they have to cross and are right for tori; the best prices are the duals of the linear program in
 `formulations.bounds.concurrent_flow`.
 
-Sums that all GPUs want (all-reduce), where nothing but GPUs copies or adds. Look at one byte of the
-sum. It arrives at GPUs from GPUs; let z(i, j) be how often from one of i and j at the other. For
-every partition of the GPUs into k groups at least 2 (k - 1) arrivals lead from group to group
-(`formulations.bounds.cuts`), so z / 2 satisfies all partition inequalities: it is at least a
-convex combination of spanning trees (Tutte; Nash-Williams; Fulkerson). Each arrival crosses links
-of its own and costs at least c(i, j), the cheapest path either way, so the byte costs at least
-twice the minimum spanning tree under c, and
+Sums that all GPUs want (all-reduce), where nothing but GPUs copies or adds (`spanning_bounds`).
+Look at one byte of the sum. It arrives at GPUs from GPUs; let z(i, j) be how often from one of i
+and j at the other. For every partition of the GPUs into k groups at least 2 (k - 1) arrivals lead
+from group to group (`formulations.bounds.cuts`), so z / 2 satisfies all partition inequalities: it
+is at least a convex combination of spanning trees (Tutte; Nash-Williams; Fulkerson). Each arrival
+crosses links of its own and costs at least c(i, j), the cheapest path either way, so the byte costs
+at least twice the minimum spanning tree under c, and
 
     2 bytes MST(c)  <=  sum p(e) b(e) (T - min(wait(e), P)) + sum q(L) b(L) (T - wait(L)).
 
@@ -31,13 +32,12 @@ Where every link has its reverse with the same bandwidth, prices may be averaged
 reversed links, and the best are duals of the best in-trees and out-trees together: then no
 all-reduce of any kind has a higher rate than the best trees.
 
-The cut that binds, found by maximum flows.
-
-For one sink t and weights w(r), the bytes that t needs from rank r alone, the cuts that matter
-are sets S without t, and the demand of S is at least w(S). The largest w(S) / B(S) is found by
-Newton's method on the makespan: a source feeds w(r) / T into each r; if a flow of w / T in all
-reaches t, no cut proves more than T; otherwise the cut that stops it proves more, and T becomes
-what it proves. This is the throughput bound of ForestColl (arXiv 2402.06787), section 4.
+The cut that binds is found by maximum flows (`binding_cuts`). For one sink t and weights w(r), the
+bytes that t needs from rank r alone, the cuts that matter are sets S without t, and the demand of S
+is at least w(S). The largest w(S) / B(S) is found by Newton's method on the makespan: a source
+feeds w(r) / T into each r; if a flow of w / T in all reaches t, no cut proves more than T;
+otherwise the cut that stops it proves more, and T becomes what it proves. This is the throughput
+bound of ForestColl (arXiv 2402.06787), section 4.
 
 Sums that end at one rank (reduce-scatter) and what leaves one source (scatter) are the same on
 the reversed graph. For sums that many ranks need (all-reduce) every set with a holder inside and

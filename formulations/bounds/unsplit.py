@@ -1,42 +1,16 @@
 """Bounds on plans that never split a chunk, from cuts, pairs of cuts and groups.
 
-Any choice gives a bound, so on large clusters one cut of each class is enough
-(`formulations.bounds.unsplit`), and collectives with too many chunks are left to other bounds.
+Any choice gives a bound, so on large clusters one cut of each class is enough, and collectives with
+too many chunks are left to other bounds. For the `Classes` devices are coloured by what they are
+and what they hold and need, then again and again by the colours at the other ends of their links,
+until no more colours appear. Cuts with the same colours inside and on their links most likely prove
+the same. Where they do not, a bound that was left out is not proved; none that is proved is wrong.
 
-All-reduce over groups when chunks are never split: what enters and leaves groups as jobs.
-
-Let G1 ... Gk be disjoint sets of devices with all GPUs among them, no device outside them adding,
-and c a chunk that all ranks add to and all need. Choose in each group one rank x whose
-contribution is looked at. A crossing is a send of c over a link into a group that carries any of
-these k contributions of other groups; take the crossings in the order in which they begin, and
-say that a group knows a contribution once a crossing with it into the group has begun. What one
-crossing carries came last from a single group, which knew it then. So, as in
-`formulations.bounds.cuts`, k - 1 crossings at least are needed until some group knows all, since
-fewer do not connect k groups, and each other group lacks something then and needs one more, later.
-That makes 2 (k - 1) crossings of c, each a job on the link by which it enters a group:
-
-* it begins no earlier than the nearest x allows (`head`, of the link);
-* one of the later k - 1 is the first to bring its group G something. Each rank y of G has that over
-  a link into G, no earlier, so T is at least the time from the best link into G to the farthest y
-  after this crossing begins. The others of c begin before one of these does, so that the least of
-  this over all groups is a `tail` for all.
-
-The machines of `formulations.bounds.demand` do the rest. Read backwards in time the same holds
-for the links that leave groups, if no device outside copies: each chunk leaves 2 (k - 1) times.
-
-Which devices and cuts look alike, so that on a large cluster one of each is enough.
-
-Devices are coloured by what they are and what they hold and need, then again and again by the
-colours at the other ends of their links, until no more colours appear. Cuts with the same
-colours inside and on their links most likely prove the same. Where they do not, a bound that was
-left out is not proved; none that is proved is wrong.
-
-Cuts when chunks are never split: links take them one after the other, with heads and tails.
-
-Let S be a set of devices and c a chunk that must leave it (`formulations.bounds.demand`). Take a
-destination d outside and, where contributions are added up, a holder h inside. What d gets from h
-(of a chunk that is not reduced: from some holder) comes along a chain of sends of the whole chunk,
-and the last hop on it that leaves S is over some link e = (u, v) that leaves S. On e
+Cuts (`cut_makespan`): links take chunks one after the other, with heads and tails. Let S be a set
+of devices and c a chunk that must leave it (`formulations.bounds.demand`). Take a destination d
+outside and, where contributions are added up, a holder h inside. What d gets from h (of a chunk
+that is not reduced: from some holder) comes along a chain of sends of the whole chunk, and the last
+hop on it that leaves S is over some link e = (u, v) that leaves S. On e
 
 * c begins no earlier than it can be at u: all of it if u stores, else its first byte (`head`);
 * d has c no earlier than the quickest path over e and on from v allows after that (`tail`).
@@ -55,6 +29,26 @@ this head, k n over b(L), and this way: as if L were one link. Both views are tr
 
 This is the bound of parallel processors with heads and tails (Carlier, EJOR 1987); it holds at
 copying switches, as chunks are counted once.
+
+Groups (`group_makespan`), for an all-reduce: what enters and leaves groups as jobs. Let G1 ... Gk
+be disjoint sets of devices with all GPUs among them, no device outside them adding, and c a chunk
+that all ranks add to and all need. Choose in each group one rank x whose contribution is looked at.
+A crossing is a send of c over a link into a group that carries any of these k contributions of
+other groups; take the crossings in the order in which they begin, and say that a group knows a
+contribution once a crossing with it into the group has begun. What one crossing carries came last
+from a single group, which knew it then. So, as in `formulations.bounds.cuts`, k - 1 crossings at
+least are needed until some group knows all, since fewer do not connect k groups, and each other
+group lacks something then and needs one more, later. That makes 2 (k - 1) crossings of c, each a
+job on the link by which it enters a group:
+
+* it begins no earlier than the nearest x allows (`head`, of the link);
+* one of the later k - 1 is the first to bring its group G something. Each rank y of G has that over
+  a link into G, no earlier, so T is at least the time from the best link into G to the farthest y
+  after this crossing begins. The others of c begin before one of these does, so that the least of
+  this over all groups is a `tail` for all.
+
+The machines of `formulations.bounds.demand` do the rest. Read backwards in time the same holds
+for the links that leave groups, if no device outside copies: each chunk leaves 2 (k - 1) times.
 """
 
 from __future__ import annotations

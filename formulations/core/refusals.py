@@ -1,7 +1,4 @@
-"""Refusals that several formulations share.
-
-Shared limits that bind, and how slow they make links.
-"""
+"""Refusals that several formulations share, and what shared limits that bind do to links."""
 
 from collections import defaultdict
 

@@ -1,12 +1,13 @@
-"""Registry of formulations, and the contract of each.
+"""Registry of formulations, the contract of each, and how long models take.
 
 Every module in `formulations.models` and `formulations.schedules` that has a ``FORMULATION`` is
 one. Modules are imported when they are first needed, and import their solver when they run.
 
-How long a model of some size takes, in words.
+A `ModelEstimate` says what the rows of a model mean, and how many of each kind a problem has.
 
-Measured on two cores with HiGHS 1.15 by ``python -m benchmarks classes`` (nonzeros of the first
-model, seconds of the whole solve, a limit of 90):
+`speed_of` says in words how long a model of some size takes. Measured on two cores with HiGHS 1.15
+by ``python -m benchmarks classes`` (nonzeros of the first model, seconds of the whole solve, a
+limit of 90):
 
 =======================  =======================  ========  =======
 formulation              on                       nonzeros  seconds
@@ -30,8 +31,6 @@ mirrored-dantzig-wolfe   2 dgx-a100, all-gather     40,320     8.14
 What takes an hour was not measured: the last threshold is where a model was far from done, times
 about ten. Integer programs vary most: one of 1,328 nonzeros took 18 s, since its bound is not met.
 Of 34 solves 27 took the estimate, 6 less, 1 more.
-
-What the rows of a model say, and how many of each kind a problem has.
 """
 
 from __future__ import annotations

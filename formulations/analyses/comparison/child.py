@@ -8,7 +8,8 @@ most, so that little is lost when the process is ended.
 A cell that takes longer than the parent's patience is ended from outside Python, whatever holds
 its interpreter, and the process with it; the parent begins another for the cells that are left.
 
-One method after the other, in this process: bounds of a problem are proved once for all.
+`compare` solves in this process, one method after the other: bounds of a problem are proved once
+for all.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""A comparison in a child process that dies with its parent, cell after cell.
+"""A comparison in a child process that dies with its parent, cell after cell, and as plain JSON.
 
 One process solves all cells, as loading solvers takes as long as many a solve. One that ends in
 the middle of a cell, because its solver requested too much memory, failed or did not stop, costs
 that cell alone: another goes on with the cells after it.
 
-A comparison as plain JSON and back; every plan of it is verified and replayed again.
-
-Results are those of ``topoloom/1`` without the problem, which stands once for all sizes.
+`comparison_from_json` reads what `comparison_to_json` has written; every plan of it is verified and
+replayed again. Results are those of ``topoloom/1`` without the problem, which stands once for all
+sizes.
 """
 
 from __future__ import annotations

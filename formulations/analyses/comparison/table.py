@@ -1,4 +1,4 @@
-"""A comparison: methods and rows over sizes, and where another method becomes the fastest.
+"""A comparison: which methods at which sizes, their rows, and where another becomes the fastest.
 
 Makespans are known at some sizes. Between two neighbouring ones, m0 < m1, each method's is drawn
 on logarithmic axes as a straight line: with x = ln(m / m0) / ln(m1 / m0) from 0 to 1,
@@ -15,8 +15,6 @@ first takes over, and so on until none is left: the lower envelope of straight l
 takes the same as the fastest does not take over, but where several take the same at the first size,
 the one leads that does so after it. Nothing is interpolated where a method has no
 result at one of the two sizes.
-
-Which methods are compared at which sizes.
 """
 
 import difflib

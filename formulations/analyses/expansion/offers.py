@@ -1,6 +1,6 @@
 """Offers on a cluster: classes of links, and of shared limits, that are upgraded together.
 
-What an upgrade is: which links get how much more bandwidth, what it costs and what it gains.
+An `Upgrade` says which links get how much more bandwidth, what it costs and what it gains.
 """
 
 import math

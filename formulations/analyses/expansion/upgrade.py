@@ -1,9 +1,6 @@
 """Cheapest upgrade of a cluster with which collectives reach a target.
 
-`formulations.analyses.expansion.upgrade` has the program, `formulations.analyses.expansion.rates`
-the cuts it lives on.
-
-The cheapest amounts of bandwidth under the cuts that are known.
+A linear or integer program buys the cheapest amounts of bandwidth under the cuts that are known.
 
 Sets: goods g (links of one class, or shared limits, that get more together), collectives p, and
 the cuts c of each that were found so far (`formulations.analyses.expansion.rates`).

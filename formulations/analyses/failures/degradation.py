@@ -1,8 +1,7 @@
-"""Degraded clusters: a cluster and its collective after losses, and links that lag.
+"""Degraded clusters: what is left of a cluster and its collective, and links that lag.
 
-What is left of a cluster, and of a collective on it, when something fails.
-
-Links that lag, by scaling their latency and their time per byte.
+`without_link`, `without_devices` and `without_host` take away what fails, `degrade_problem` adapts
+the collective. `add_stragglers` lets links lag, by scaling their latency and their time per byte.
 """
 
 import math

@@ -1,10 +1,9 @@
-"""Report on every failure and every straggler.
+"""Report on every failure and every straggler, and the parts that can fail.
 
-What can fail: links, devices and hosts, one of each class that symmetries exchange.
-
-Symmetries keep the cluster, the collective and which device lies in which host: each host becomes
-one more device, linked with what it holds. Links are exchanged only for those of the same medium
-and number of parallel links.
+A `Part` is links, devices or hosts, of which symmetries exchange each with each: one stands for its
+class. Symmetries keep the cluster, the collective and which device lies in which host: each host
+becomes one more device, linked with what it holds. Links are exchanged only for those of the same
+medium and number of parallel links.
 """
 
 from collections import defaultdict
@@ -349,7 +348,7 @@ class Failures:
     today
         Its best steady state with everything in place.
     rows
-        The losses, in the order of `parts.PARTS`.
+        The losses, in the order of `PARTS`.
     result
         Today's plan, where schedules were requested and one was found.
     """
@@ -441,7 +440,7 @@ class Stragglers:
     today
         Its best steady state with nothing lagging.
     rows
-        The stragglers, in the order of `parts.PARTS`.
+        The stragglers, in the order of `PARTS`.
     result
         Today's plan, where schedules were requested and one was found.
     """

@@ -1,10 +1,8 @@
-"""Failure analysis (N-1): the cost of every single loss, one of each class of symmetric parts.
+"""Failure analysis (N-1): the cost of every single loss and of every straggler, one of each class.
 
-What becomes of today's plan when a part of its cluster is gone or slow.
-
-What every straggler costs, one of each class that symmetries exchange.
-
-Reference for the factors: TE-CCL (SIGCOMM 2024), section 5.
+A class is of parts that symmetries exchange. `failures` solves what a loss leaves, `surviving` and
+`replayed` find out what becomes of today's plan when a part of its cluster is gone or slow, and
+`stragglers` lets a part lag. Reference for the factors: TE-CCL (SIGCOMM 2024), section 5.
 """
 
 from abc import ABC, abstractmethod

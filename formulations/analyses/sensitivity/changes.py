@@ -6,12 +6,13 @@ next takes over, and the planes that were found remain true. Prices found at sym
 alike on orbits. They are optimal prices of every single link all the same, so their planes hold
 whichever links change.
 
-A step. `formulations.sensitivity` returns slopes; a step may go over a kink, so the rate is solved
-at its end. Changes are yielded one class after the other, so that somebody who waits may stop.
+A step (`changes`) may go over a kink, where slopes (`formulations.sensitivity`) say too little, so
+the rate is solved at its end. Changes are yielded one class after the other, so that somebody who
+waits may stop.
 
-A range, with all its straight pieces and what holds each.
-Let f(x) be the best algbw when the bandwidth of some links is x times today's: concave, never
-falling, and made of finitely many straight pieces, since it is the least of the planes of
+A range (`rate_curve`), with all its straight pieces and what holds each: let f(x) be the best algbw
+when the bandwidth of some links is x times today's: concave, never falling, and made of finitely
+many straight pieces, since it is the least of the planes of
 `formulations.analyses.sensitivity.cutting_planes`. Each solve gives the value at one x and a line
 that is above f everywhere and touches it there.
 
@@ -23,7 +24,7 @@ that is above f everywhere and touches it there.
 
 Every piece is thus proved by its ends, and no piece is missed however short; there are at most two
 solves for each. In fractions this is exact. With prices of linear programs lines that differ by
-less than a share of `SLACK` are one.
+less than a share of `cutting_planes.SLACK` are one.
 
 Source: Eisner and Severance, Mathematical techniques for efficient record segmentation in large
 shared databases (Journal of the ACM 23, 1976).

@@ -1,7 +1,7 @@
-"""Cutting planes of the best rate, a concave function of bandwidths, from cuts and prices.
+"""Cutting planes of the best rate, a concave function of the bandwidths of classes of links.
 
 Let s be the scales of the classes, 1 today, and A(s) the best algbw when every bandwidth b of class
-k is s[k] b. A witness of one optimum bounds all others:
+k is s[k] b. A witness of one optimum, a cut or prices, bounds all others:
 
 * a cut with what c[k] of class k leaves, and with the data w inside, says
   A(s) <= sum over k of s[k] c[k] (size / w), in fractions;
@@ -12,10 +12,9 @@ k is s[k] b. A witness of one optimum bounds all others:
 So each is a *plane* through the origin that A never exceeds, and one that touches A at s is tight
 there. A is the least of its planes: concave, never falling, and A(c s) = c A(s).
 
-Links and shared limits that change together, and a cluster in which they have changed.
-
-A class of links holds both directions: one alone would let a switch take in more than it gives
-out, where no cut decides. Shared limits of one bandwidth are a class, after those of links.
+`Classes` are links and shared limits that change together, and make the cluster in which they have
+changed. A class of links holds both directions: one alone would let a switch take in more than it
+gives out, where no cut decides. Shared limits of one bandwidth are a class, after those of links.
 """
 
 from __future__ import annotations

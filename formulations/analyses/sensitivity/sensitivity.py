@@ -1,4 +1,4 @@
-"""Derivatives of the best rate with respect to the bandwidth of each kind of links.
+"""Derivatives of the best rate with respect to the bandwidth of each kind of links, proved.
 
 The best steady state has algbw A, a concave function of bandwidths with kinks
 (`formulations.analyses.sensitivity.cutting_planes`). Of every class of links, and of shared limits
@@ -6,10 +6,23 @@ of one bandwidth, both one-sided derivatives are returned as elasticities
 
     d ln A / d ln b      to the right: what a share more gives; to the left: what a share less costs
 
-each between 0 and 1, found and proved as `formulations.analyses.sensitivity.sensitivity` says:
-exact fractions where cuts decide, else to about 9 digits. Where they differ today's cluster stands
-on a kink: several cuts or prices are tied, more of one class meets the next bottleneck at once, and
-a single optimal dual (`Effect.price`) lies anywhere between.
+each between 0 and 1: exact fractions where cuts decide, else to about 9 digits. Where they differ
+today's cluster stands on a kink: several cuts or prices are tied, more of one class meets the next
+bottleneck at once, and a single optimal dual (`Effect.price`) lies anywhere between.
+
+They are found and proved by `Slopes`. Along a direction d from the scales 1 of today let
+f(t) = A(1 + t d), concave and made of finitely many straight pieces. Its derivative to the right at
+0 is the least slope among *all* planes that are tight at 0; a solve finds only some of them, and
+any vertex of the optimal dual face. So look further away, where planes that rise less take over:
+
+1. let p be the tight plane of least slope found so far, and t some distance off;
+2. solve at t. If p is tight there too, f is straight between 0 and t, since it is concave and
+   below p: the slope of p is the derivative, and p the proof;
+3. else some plane q is tight at t and below p there. If it is tight at 0 as well it was a better p.
+   Else p and q meet between 0 and t; look there next.
+
+Every round finds another plane, so it ends; nothing is a difference of nearby values, and no step
+is "small enough". The derivative to the left is that along -d, with the sign turned.
 
 Then classes help together that do not alone. For a set K raised together the derivative is the
 least slope over all tight planes, so it is at least the sum of those of its members, and
@@ -20,23 +33,6 @@ says that the members wait for one another. Of the classes of which less costs m
 all pairs are tested, of those 20 that cost most where there are more; planes met before answer most
 of them. Where nothing alone or in pairs gives anything, a smallest set that does is found by
 leaving out one class after the other: all classes together always give 1, as A(c b) = c A(b).
-
-One-sided derivatives of the best rate, proved.
-
-Along a direction d from the scales 1 of today let f(t) = A(1 + t d), concave and made of finitely
-many straight pieces (`formulations.analyses.sensitivity.cutting_planes`). Its derivative to the
-right at 0 is the least slope among *all* planes that are tight at 0; a solve finds only some of
-them, and any vertex of the optimal dual face. So look further away, where planes that rise less
-take over:
-
-1. let p be the tight plane of least slope found so far, and t some distance off;
-2. solve at t. If p is tight there too, f is straight between 0 and t, since it is concave and
-   below p: the slope of p is the derivative, and p the proof;
-3. else some plane q is tight at t and below p there. If it is tight at 0 as well it was a better p.
-   Else p and q meet between 0 and t; look there next.
-
-Every round finds another plane, so it ends; nothing is a difference of nearby values, and no step
-is "small enough". The derivative to the left is that along -d, with the sign turned.
 
 Source: Eisner and Severance, Mathematical techniques for efficient record segmentation in large
 shared databases (Journal of the ACM 23, 1976), whose tangents find all pieces; here the first.

@@ -1,6 +1,6 @@
 """Solving with a catalog: a problem that was solved before is not solved again.
 
-Solving with several methods at a few sizes, so that a catalog has something to choose from.
+`fill` solves with several methods at a few sizes, so that a catalog has something to choose from.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,9 +1,8 @@
-"""Relabelling from one problem to an isomorphic one: plans, bounds and texts.
+"""Relabelling from one problem to an isomorphic one: plans, bounds, texts and stored results.
 
-A result as it lies in a catalog: in the names of one drawing of its problem, compressed.
-
-What follows from the problem and the plan is not stored: on the way out the plan is verified and
-replayed on the requested problem, and a bound that it beats is refused.
+A result lies in a catalog in the names of one drawing of its problem, compressed (`pack`). What
+follows from the problem and the plan is not stored: on the way out (`unpack`) the plan is verified
+and replayed on the requested problem, and a bound that it beats is refused.
 """
 
 from __future__ import annotations

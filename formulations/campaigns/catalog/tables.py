@@ -1,17 +1,15 @@
-"""Tables of a catalog, their versions, and opening the file.
+"""Tables of a catalog: the question that each problem is, their versions, and opening the file.
 
 SQLite in write-ahead mode: readers never wait, writers wait for one another up to `PATIENCE`. A
 write that has returned is in the log and the log is synced (``synchronous=FULL``), so that neither
 ``kill -9`` nor a loss of power takes it away; one that was cut off leaves no trace. Every use opens
-the file anew and closes it: nothing is shared between threads, or inherited by a fork.
+the file anew and closes it: nothing is shared between threads, or inherited by a fork. `opened`
+brings the tables of earlier versions up to those of today.
 
-What brings the tables of earlier versions up to those of today.
-
-What makes two problems one question: the same bytes and, where these are fixed, the same chunks.
-
-Where chunks are automatic a plan may cut them, and so may its result: what it answers is the
-problem in equal parts (`Collective.cut`). The question is the uncut problem, and a plan of it says
-in how many parts it is.
+Two problems are one question (`requested_by`) if they are of the same bytes and, where these are
+fixed, of the same chunks. Where chunks are automatic a plan may cut them, and so may its result:
+what it answers is the problem in equal parts (`Collective.cut`). The question is the uncut problem,
+and a plan of it says in how many parts it is.
 """
 
 import hashlib

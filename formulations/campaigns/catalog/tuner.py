@@ -3,7 +3,7 @@
 The JSON is ``topoloom-tuner/1`` (`TunerTable.to_json`), the CSV has one line for each range, with
 the names of collectives that runtimes use; ``docs/catalog.md`` describes both.
 
-A line of a catalog: what is known of a stored plan without reading it.
+An `Entry` is a line of a catalog: what is known of a stored plan without reading it.
 """
 
 import json

@@ -1,20 +1,14 @@
-"""Fastest stored plan at each size, whatever sizes the plans were solved for.
+"""Fastest stored plan at each size, whatever sizes plans were solved for, and an atlas of the best.
 
-Every plan of the cluster and collective is scaled to each size of a grid (`scaling`), verified and
+Every plan of the cluster and collective is scaled to each size of a grid (`scaled`), verified and
 replayed there. Where the fastest differs between two neighbours, the interval is halved, on a
 logarithmic axis, until what is left is a byte or a `FINE` share, with all plans again but those
 slower at its lower end than another at its upper: so a third plan that is the fastest only in
 between is found wherever a half of the interval shows it.
 
-Which method is the best for which collective and size, and what that gains over a ring.
-
-An atlas is plain data, from the plans of a catalog (each at every size, `tuning`) or from
-comparisons; `widgets.charts.atlas` and `widgets.print.diagrams` draw it.
-
-A plan at another size: every chunk larger or smaller by one factor, the order of sends unchanged.
-
-A forest and a flow say shares, which hold at any size. A schedule says epochs. With chunks f times
-as large, transmissions take f times as long and latencies stay:
+Scaling makes every chunk larger or smaller by one factor, the order of sends unchanged. A forest
+and a flow say shares, which hold at any size. A schedule says epochs. With chunks f times as large,
+transmissions take f times as long and latencies stay:
 
 * epochs f times as long keep every deadline where f >= 1, as latencies become shorter beside them;
 * epochs as long as before do so where f < 1, as nothing takes longer than it did.
@@ -23,6 +17,10 @@ The replay forgets the epochs, so that their length changes nothing where no lim
 one is, shorter epochs promise links more, and where f < 1 epochs f times as long are tried too.
 What a sum contains may depend on what has arrived in time, so that every scaled schedule is
 verified, and one that breaks a rule is not used.
+
+An `Atlas` shows which method is the best for which collective and size, and what that gains over a
+ring. It is plain data, from the plans of a catalog, each at every size (`regimes`), or from
+comparisons (`atlas_of`); `widgets.charts.atlas` and `widgets.print.diagrams` draw it.
 """
 
 import math

@@ -1,14 +1,14 @@
-"""Pool of child processes: one for each thread of a worker, which solves task after task.
+"""Who solves the tasks of a sweep: child processes, of workers in this process or of Dask's.
 
-Loading solvers takes as long as many a task, so a process stays. One that takes too long or too
-much memory is ended, and costs its own task alone; one that dies otherwise is replaced, and its
-task tried again.
+`Pool` holds child processes, one for each thread of a worker, which solves task after task. Loading
+solvers takes as long as many a task, so a process stays. One that takes too long or too much memory
+is ended, and costs its own task alone; one that dies otherwise is replaced, and its task tried
+again.
 
-Who solves: workers in this process, or those of a Dask scheduler that is there.
-
-Each local worker is a thread that waits for its child process, so that nothing is pickled, nothing
-starts twice and nothing listens on any port: workers and scheduler speak within this process, and
-the pages that Dask would serve are left out.
+`solvers` gives workers in this process, or those of a Dask scheduler that is there. Each local
+worker is a thread that waits for its child process, so that nothing is pickled, nothing starts
+twice and nothing listens on any port: workers and scheduler speak within this process, and the
+pages that Dask would serve are left out.
 """
 
 from __future__ import annotations

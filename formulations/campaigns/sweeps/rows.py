@@ -1,16 +1,15 @@
-"""Row of a sweep and its columns: one dataclass makes the schema, units in the fields' metadata.
+"""Row of a sweep and its columns, how long the rest takes, and the child process that makes rows.
 
-A row is made where its task is solved. The whole result goes along as gzipped JSON, so that one
-row can be opened; it is not part of a `Row`, of which there may be many in memory.
+One dataclass makes the schema, with units in the fields' metadata. A row is made where its task is
+solved. The whole result goes along as gzipped JSON, so that one row can be opened; it is not part
+of a `Row`, of which there may be many in memory. `estimated` says how long the rest of a sweep
+takes, from the rows that are there.
 
-How long the rest of a sweep takes, from the rows that are there.
-
-The child process of a worker: tasks in lines of JSON, one after the other, and their rows.
-
-For each task it answers ``begin`` with the fingerprint once everything is loaded, ``best`` with
-the row of a plan that is not the last, once a second at most, so that little is lost when the
-process is ended, and ``row``. It ends when the pipe that its tasks come through is closed, whatever
-its solver is doing, and when nobody has looked for a while.
+`serve` is the child process of a worker: tasks come in lines of JSON, one after the other. For each
+task it answers ``begin`` with the fingerprint once everything is loaded, ``best`` with the row of a
+plan that is not the last, once a second at most, so that little is lost when the process is ended,
+and ``row``. It ends when the pipe that its tasks come through is closed, whatever its solver is
+doing, and when nobody has looked for a while.
 """
 
 from __future__ import annotations

@@ -4,13 +4,12 @@ A key is the digest of what a row depends on: cluster, collective, method, limit
 the same question has the same key tomorrow and in another sweep, and one that is requested twice,
 under two names, is one task.
 
-Candidate clusters: opened by name or from a document, with classes of links changed.
-
-A source says in a few plain values what makes a cluster again, so that a task is small whatever
-the cluster's size, and what is solved knows all that the gallery declares of it. Its digest shows
+A `Cluster` is a candidate, opened by name or from a document, with classes of links changed. Its
+source says in a few plain values what makes a cluster again, so that a task is small whatever the
+cluster's size, and what is solved knows all that the gallery declares of it. Its digest shows
 whether another process has made the same.
 
-Lists and ranges as people write them: ``[2,4,8]``, ``2..8``, ``2..64 x2``, ``1KB..1GB x4``.
+Lists and ranges are as people write them: ``[2,4,8]``, ``2..8``, ``2..64 x2``, ``1KB..1GB x4``.
 """
 
 import hashlib
@@ -359,7 +358,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     cluster
         The label.
     source
-        What makes the cluster again (`formulations.campaigns.sweeps.tasks.made`).
+        What makes the cluster again (`made`).
     digest
         Of the cluster that it has to make; else empty.
     gpus, hosts
