@@ -1,13 +1,10 @@
 """Breadth-first broadcasts: a linear program for each step, and the trees that its shares are.
 
-`program` has the linear programs of Zhao et al. (BFB, arXiv 2202.03356); `refinement` makes trees.
-
-Breadth-first broadcasts by linear programs: from whom each rank has which part of each shard.
-
-The distance of two ranks is how many links lie between them at least. The ranks at one distance t
-from a source have its shard in one step, in parts, over the last hops of shortest paths. With
-x[v, m], the part of the shard of v that takes path m into rank u(m), and z[g], the µs of a group of
-rows that share no part with others:
+The linear programs (`steps_of`) are those of Zhao et al. (BFB, arXiv 2202.03356): from whom each
+rank has which part of each shard. The distance of two ranks is how many links lie between them at
+least. The ranks at one distance t from a source have its shard in one step, in parts, over the last
+hops of shortest paths. With x[v, m], the part of the shard of v that takes path m into rank u(m),
+and z[g], the µs of a group of rows that share no part with others:
 
     minimise    sum over g of z[g]
     sum over m into u of x[v, m] = 1                                       each v, u at distance t
@@ -17,12 +14,11 @@ Rows are links and shared limits that bind. Where paths are links, the rows into
 and this is the paper's program of that rank and step; paths over switches share ports, and groups
 are as large as these make them. The step takes the largest z and the latency of its longest path.
 
-Trees of a broadcast in parts: every point of a shard takes one way into each rank.
-
-The parts of a shard that a rank has from its neighbours are laid on the line from 0 to 1 one after
-the other. A point x of the shard takes into each rank the path in whose interval x lies; as every
-neighbour that sends has the whole shard one step before, these paths are a tree. Between two ends
-of intervals it is the same tree, so the intervals of all ranks cut the shard into its trees.
+The trees (`trees_of`) are of a broadcast in parts: every point of a shard takes one path into each
+rank. The parts of a shard that a rank has from its neighbours are laid on the line from 0 to 1 one
+after the other. A point x of the shard takes into each rank the path in whose interval x lies; as
+every neighbour that sends has the whole shard one step before, these paths are a tree. Between two
+ends of intervals it is the same tree, so the intervals of all ranks cut the shard into its trees.
 """
 
 from collections import defaultdict

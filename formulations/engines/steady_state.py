@@ -1,8 +1,7 @@
 """The fluid steady state: the graph of rates and the demands of a collective on it.
 
-The graph that fluid models are written on, as arrays, and what is made of it.
-
-A vertex is a device, perhaps with a tag. Three graphs come from one topology:
+A `FluidGraph` is what fluid models are written on, as arrays. A vertex is a device, perhaps with a
+tag. Three graphs come from one topology:
 
 * `graph_of`: the topology itself, a vertex per device and an edge per link;
 * `without_copies`: a device that may not copy becomes one vertex for each copying device that data
@@ -14,17 +13,14 @@ A vertex is a device, perhaps with a tag. Three graphs come from one topology:
 
 They can be put on top of one another in that order. Whatever the graph, its capacity rows are
 those of the topology, in the same order: a row for each link, then one for each shared limit. So
-models of the cluster and of its reversal (reductions) can be added up row by row.
+models of the cluster and of its reversal (reductions) can be added up row by row. Permutations of
+devices act on all of them (`FluidGraph.moved`): tags move with what they name.
 
-Permutations of devices act on all of them (`FluidGraph.moved`): tags move with what they name.
-
-What flows in a fluid model: groups of equal demands.
-
-Chunks that have the same origin and the same destinations are one group, whose bytes add up. A
-reduced chunk is a group too, of the reversed cluster: its sum is made at its destination of what
-comes from all holders, so reversed it spreads from there (thesis, section 3.2). A sum that
-everybody wants (all-reduce) has no root of its own: the model may choose. Chunks that are in place
-are left out.
+`Demands` are what flows in a fluid model: groups of equal demands. Chunks that have the same origin
+and the same destinations are one `Group`, whose bytes add up. A reduced chunk is a group too, of
+the reversed cluster: its sum is made at its destination of what comes from all holders, so reversed
+it spreads from there (thesis, section 3.2). A sum that everybody wants (all-reduce) has no root of
+its own: the model may choose. Chunks that are in place are left out.
 """
 
 from collections import defaultdict

@@ -1,19 +1,16 @@
-"""Child process of ours, spoken to in lines of JSON.
+"""Child process of ours, spoken to in lines of JSON, and what it may take.
 
-It dies with its parent: it ends when the pipe that its requests come through is closed,
-whoever closes it. What it may take is limited (`formulations.jobs.child`), so that it
-dies alone.
+`Child` is the parent's end. The process dies with its parent: it ends when the pipe that its
+requests come through is closed, whoever closes it. The functions from `leave` on are the child's
+end of the pipe: answers on an output of their own, and an end with the parent's.
 
-The child's end of the pipe: answers on an output of their own, and an end with the parent's.
-
-What a process of ours and its children may take, and who ends it when it takes more.
-
-Two walls around its memory. A thread adds up what the whole tree of processes holds, several
-times a second, and ends it where that is too much: on every system. On Linux the kernel as well
-refuses each of them more writable memory than that and `RESERVE` beside, for what grows faster
-than the thread looks. Writable (RLIMIT_DATA) and not the address space (RLIMIT_AS), of which
-threads and compilers reserve several times what they touch: a solve of 0.27 GB has 0.31 GB of the
-one and 0.80 GB of the other, on two cores.
+`ResourceLimits` is what a process of ours and its children may take, and who ends it when it takes
+more, so that it dies alone. Two walls stand around its memory. A thread adds up what the whole tree
+of processes holds, several times a second, and ends it where that is too much: on every system. On
+Linux the kernel as well refuses each of them more writable memory than that and `RESERVE` beside,
+for what grows faster than the thread looks. Writable (RLIMIT_DATA) and not the address space
+(RLIMIT_AS), of which threads and compilers reserve several times what they touch: a solve of
+0.27 GB has 0.31 GB of the one and 0.80 GB of the other, on two cores.
 """
 
 from __future__ import annotations

@@ -2,20 +2,18 @@
 
 The parent writes one line, the request, and keeps the pipe open: when it closes, because the
 parent closed it or is gone, the child ends at once, whatever its solver is doing. The child
-writes one line for every news; a line with a result carries the plan and its replay
-(`formulations.jobs.solve_job`), so that cancelling loses nothing, nor does a solver that takes too
-much memory or does not stop and is ended. Lines are objects with an ``event``: ``progress``,
-``result`` or ``error``.
+writes one line for every news; a line with a result carries the plan and its replay, so that
+cancelling loses nothing, nor does a solver that takes too much memory or does not stop and is
+ended. Lines are objects with an ``event``: ``progress``, ``result`` or ``error``.
 
-Methods that are tried in a process of their own, on another core, while others go on here.
+`Sender` and `Receiver` carry results between processes of ours, with their plans and replays,
+neither of them made again. A child verifies and replays every plan that it finds. Its parent reads
+what it writes into a pipe that nobody else has, so it does neither a second time; what comes from a
+disk, a network or a catalog is read by `ccl.serialization.topoloom`, which does both. What the
+other side has already is left out: the requested problem, cut further or not, and the plan and the
+replay of the result before, where only what is said of them has changed.
 
-Results between processes of ours, with their plans and replays, neither of them made again.
-
-A child verifies and replays every plan that it finds. Its parent reads what it writes into a pipe
-that nobody else has, so it does neither a second time; what comes from a disk, a network or a
-catalog is read by `ccl.serialization.topoloom`, which does both. What the other side has already is
-left out: the requested problem, cut further or not, and the plan and the replay of the result
-before, where only what is said of them has changed.
+`Aside` is a method that is tried in a process of its own, on another core, while others go on here.
 """
 
 import base64

@@ -4,14 +4,13 @@ Models are CVXPY problems with few large sparse rows. Of its backends for compil
 least on them: 0.02 s for an integer program of 30,000 nonzeros and 1.2 s for one of 1.8 million,
 where COO takes 1.4 s and C++ 1.8 s. For HiGHS, the default, CVXPY compiles them and the arrays go
 to ``highspy`` directly, because CVXPY's own interface has no callbacks; every solution comes back
-through CVXPY, so that variables and duals have their values. Any other installed solver is called
-through CVXPY and reports nothing until it ends.
+through CVXPY, so that variables and duals have their values (`HighsRun`). Any other installed
+solver is called through CVXPY and reports nothing until it ends.
 
-A linear program that grows: columns are added, and the simplex method goes on where it was.
-
-CVXPY models and compiles what there is at the beginning; `formulations.solvers.cvxpy_highs` hands
-it to HiGHS. New columns go to HiGHS directly, since CVXPY would compile everything again and lose
-the basis.
+`Growing` is a linear program to which columns are added, and the simplex method goes on where it
+was. CVXPY models and compiles what there is at the beginning, and it is handed to HiGHS as any
+other. New columns go to HiGHS directly, since CVXPY would compile everything again and lose the
+basis.
 """
 
 from __future__ import annotations

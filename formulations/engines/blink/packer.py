@@ -1,8 +1,7 @@
-"""Trees of one root that fill a load: exactly, by multiplicative weights, or a few of these.
+"""From a problem to trees of one root that fill a load, with and without switches.
 
-From a problem to trees of one root: rate, root and halves, then `blink.packer`.
-
-The form of Blink, with and without switches.
+`solve_blink` finds rate, root and halves. A `Packer` fills the load of each with trees: exactly, by
+multiplicative weights, or with a few of these.
 """
 
 from __future__ import annotations

@@ -1,9 +1,17 @@
-"""Root of an all-reduce: the rank that reaches all and is reached at the best rates.
+"""Root of an all-reduce in Blink, and the trees of one root: what each of them carries.
 
-What each tree of a pool carries, many or few of them: a linear or an integer program.
+`best_root` is the rank that reaches all and is reached at the best rates.
 
-With w[T] the weight of tree T and z[T] whether it is used at all, c[e] what connection e carries,
-of which both directions are one where trees go up and down:
+`weighted` finds trees of one root by multiplicative weights: the cheapest tree, again and again.
+Every arc has a price, at first one over its bandwidth. In each round the cheapest tree takes as
+much as its narrowest arc has, f, and the price of each of its arcs e grows by 1 + EPSILON f / c(e).
+At the end all that was taken is scaled until no arc has more than it can carry. The trees come near
+the best rate with the number of rounds and are never better (Garg and Koenemann, SIAM Journal on
+Computing 37, 2007; Blink, section 3).
+
+`chosen` says better what each tree of a pool should carry, many or few of them, by a linear or an
+integer program. With w[T] the weight of tree T and z[T] whether it is used at all, c[e] what
+connection e carries, of which both directions are one where trees go up and down:
 
     maximise    sum over T of w[T]
     sum over T with e of w[T] <= c[e]                     each e
@@ -15,10 +23,10 @@ lets go of that where it loses more than a twentieth; here weights are free from
 the halves of a tree cost nothing more. The heaviest k trees without z, weighed anew, are the answer
 where the integer program finds none better in time. Source: Blink, section 3.
 
-An all-reduce by one root, both halves at once: which part of each link goes down the trees.
-
-Link e of c(e) GB/s lets o(e) of what goes down from the root r through, and c(e) - o(e) of what
-goes up to it. Trees of the rate X exist exactly if every cut lets X through (Edmonds):
+`shared_halves` plans an all-reduce by one root, both halves at once: which part of each link goes
+down the trees. Link e of c(e) GB/s lets o(e) of what goes down from the root r through, and
+c(e) - o(e) of what goes up to it. Trees of the rate X exist exactly if every cut lets X through
+(Edmonds):
 
     maximise    X
     o(S) >= X             S a set of devices with r and without some GPU; o(S) is what leaves it
@@ -31,15 +39,6 @@ is Blink's packing for all-reduces; the last rows lose nothing, as the mean of a
 its mirror image is as good, and save the second ones. Cuts are added as they are overrun: after
 each solve the worst one before each GPU. Of equally good parts those near c(e) / 2 are taken, by
 a small price for being apart from it: else links that do not matter would run over cut after cut.
-
-Trees of one root by multiplicative weights: the cheapest tree, again and again.
-
-Every arc has a price, at first one over its bandwidth. In each round the cheapest tree takes as
-much as its narrowest arc has, f, and the price of each of its arcs e grows by 1 + EPSILON f / c(e).
-At the end all that was taken is scaled until no arc has more than it can carry. The trees come near
-the best rate with the number of rounds and are never better (Garg and Koenemann, SIAM Journal on
-Computing 37, 2007; Blink, section 3); what each should carry, a program says better
-(`formulations.engines.blink.roots`).
 """
 
 from __future__ import annotations

@@ -1,14 +1,16 @@
-"""Ranks by host: groups, leaders, and orders that keep hosts together.
+"""Orders of the ranks for closed forms: by host, by fast paths, and in grids.
 
-Orders of the ranks in which a form's neighbours are joined by paths as fast as can be.
+Groups, leaders and orders that keep hosts together are found by `by_host`, `best_connected` and
+`laid`.
 
-A form names pairs of places that exchange most. An order is searched depth first in which a path
-over at most devices that cannot store joins every one of them; paths slower than a threshold are
-left out, from the fastest threshold down, and at each the shortest paths are tried alone first. No
-claim is made that no better order exists; where none is found within `ORDER_TRIES` steps there is
-None, and forms fall back on the order of ranks.
+`fitted` finds orders in which a form's neighbours are joined by paths as fast as can be. A form
+names pairs of places that exchange most. An order is searched depth first in which a path over at
+most devices that cannot store joins every one of them; paths slower than a threshold are left out,
+from the fastest threshold down, and at each the shortest paths are tried alone first. No claim is
+made that no better order exists; where none is found within `ORDER_TRIES` steps there is None, and
+forms fall back on the order of ranks.
 
-Grids: which shape the links between GPUs have, and rings and rows along its dimensions.
+A `Grid` is the shape that the links between GPUs have, with rings and rows along its dimensions.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Chunks around rings, in one direction or both, and the formulas for it.
+"""Chunks around one ring or several, in one direction or both, and the formulas for it.
 
 On a ring of p places with a shard of b bytes in c chunks at each:
 
@@ -12,12 +12,11 @@ A root's c chunks of b/c bytes follow each other: (p-2+c) (α + b/c β) in one d
 directions either all go in both, half as far, or half of them in each, whichever
 takes fewer steps. Of several rings each has its share of the chunks, in turn.
 
-Several rings side by side, none of which takes bandwidth that another has.
-
-At a pace, a link has as many lanes as its bandwidth goes into. Rings are searched one after the
-other over the lanes that are left, those that can be gone around in both directions first; what a
-symmetry makes of the last ring is tried before anything is searched. Where one more may be there
-the search begins again with the ranks in another order. No claim is made that there are no more.
+`side_by_side` finds several rings, none of which takes bandwidth that another has. At a pace, a
+link has as many lanes as its bandwidth goes into. Rings are searched one after the other over the
+lanes that are left, those that can be gone around in both directions first; what a symmetry makes
+of the last ring is tried before anything is searched. Where one more may be there the search begins
+again with the ranks in another order. No claim is made that there are no more.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,18 +1,17 @@
-"""Reachability of ranks: by a link, or by a path over devices that cannot store.
+"""Who reaches whom, rings through all ranks, and what a closed form is for one problem.
 
-Rows of neighbours are whole numbers, one bit for each rank, so that a search over thousands of
-ranks finds the neighbours of several at once in no time.
+`Reachability` of ranks is by a link, or by a path over devices that cannot store. Rows of
+neighbours are whole numbers, one bit for each rank, so that a search over thousands of ranks finds
+the neighbours of several at once in no time.
 
-Rings: cycles through all ranks, as fast as can be.
+`ring_of` finds a ring, a cycle through all ranks, as fast as can be. It is searched depth first,
+over fast paths before slow ones and short ones before long ones, ranks in the order of the drawing.
+Once it has had to turn back, a step is taken only if all that are left can be reached from it, and
+the first rank from them. No claim is made that no better ring exists.
 
-A ring is searched depth first, over fast paths before slow ones and short ones before long ones,
-ranks in the order of the drawing. Once it has had to turn back, a step is taken only if all that
-are left can be reached from it, and the first rank from them. No claim is made that no better
-ring exists.
-
-Formulas of several phases, some within hosts (α1, β1) and some between hosts (α2, β2).
-
-A closed form for one problem: an order of the ranks, messages, and the published formula.
+A `Pattern` is a closed form for one problem: an order of the ranks, messages, and the published
+formula. Formulas may be of several phases (`summed`), some within hosts (α1, β1) and some between
+hosts (α2, β2).
 """
 
 from __future__ import annotations

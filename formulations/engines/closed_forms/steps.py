@@ -1,25 +1,21 @@
-"""Messages on the links, one step after the other, and the gap from formula to replay.
+"""Messages on the links, one step after the other, and a verified schedule of them.
 
-A message starts with its step, or when the links of its path are free; a step begins when all of
-the one before is there. A chunk that goes over devices that store on its path is stored by each of
-them, so a later message to one of them is not sent.
+`answer` makes a schedule of a closed form, with the formula beside it and the gap from formula to
+replay. A form only spreads. A sum to one rank is the time-reversed form on reversed links read
+backwards; a sum that all want is added up first and spread from where it is, unless the form
+exchanges partial sums. Schedules keep the order that the steps give the links and what each send
+waits for; the replay then lets steps overlap. Where sums are exchanged a step begins when the one
+before is over, as what a rank sends on is what it has added up by then. `Form` is a pattern on a
+problem: its walks on the links, forwards and backwards, and their formula.
 
-From a closed form to a verified schedule, with the formula beside it.
+`walked` lays messages on the links. A message starts with its step, or when the links of its path
+are free; a step begins when all of the one before is there. A chunk that goes over devices that
+store on its path is stored by each of them, so a later message to one of them is not sent.
 
-A form only spreads. A sum to one rank is the time-reversed form on reversed links read backwards; a
-sum that all want is added up first and spread from where it is, unless the form exchanges partial
-sums. Schedules keep the order that the steps give the links and what each send waits for; the
-replay then lets steps overlap. Where sums are exchanged a step begins when the one before is over,
-as what a rank sends on is what it has added up by then.
-
-A pattern on a problem: its walks on the links, forwards and backwards, and their formula.
-
-Paths between any two GPUs: transfers that join them, or a chain of transfers over devices that
-store.
-
-Two GPUs may be joined by several transfers over different switches; a message takes the one on
-which it is there first. Where none joins them the chunk goes the quickest chain, and each device on
-it keeps a copy.
+`TransfersByPair` are the paths between any two GPUs: transfers that join them, or a chain of
+transfers over devices that store. Two GPUs may be joined by several transfers over different
+switches; a message takes the one on which it is there first. Where none joins them the chunk goes
+the quickest chain, and each device on it keeps a copy.
 """
 
 from collections.abc import Sequence

@@ -1,32 +1,29 @@
-"""Rooted trees over places, and the steps in which chunks go along them.
+"""What places of an order send one another: along trees, in groups, or in blocks that double.
 
-Place 0 is the root, and parents come before their children. In a step a place sends to one child,
-as over one port; only the flat tree's root sends to all at once.
+Places are positions in an order of the ranks that the form chooses; a form that says that place i
+sends to place i + 1 is laid around the ring that the order makes. A `Task` is what has to be spread
+among places, and `Messages` do it.
 
-Two binary trees over the same places: who has children in one has none in the other.
+A `Tree` is rooted, with the steps in which chunks go along it. Place 0 is the root, and parents
+come before their children. In a step a place sends to one child, as over one port; only the flat
+tree's root sends to all at once.
 
-(Sanders, Speck, Traeff, Parallel Computing 2009, section 2.) Places in a row make a binary tree in
+`double_tree`: two binary trees over the same places: who has children in one has none in the other
+(Sanders, Speck, Traeff, Parallel Computing 2009, section 2). Places in a row make a binary tree in
 which every second one, from the first on, has no children. The other tree is its mirror image, or
 for an odd number of places the same moved on by one. So a place has at most two children in both
 trees together and a parent in each: edges get two colours such that no place sends to two children
 over one colour, nor receives from two parents. In each step the edges of one colour are used.
 
-What groups of places do among themselves: gather all, exchange, pass down, collect, deal out.
+`gathered`, `exchanged` and `passed`: what groups of places do among themselves. A group is a row of
+places; chunks come with the row that they are in and the columns of the places that have or want
+them. ``direct`` sends everything in one step, each place to the next ones in turn, so that no two
+begin with the same; ``ring`` sends to the next column only, step after step; ``doubling`` exchanges
+all with a partner twice as far in each step.
 
-A group is a row of places; chunks come with the row that they are in and the columns of the places
-that have or want them. ``direct`` sends everything in one step, each place to the next ones in
-turn, so that no two begin with the same; ``ring`` sends to the next column only, step after step;
-``doubling`` exchanges all with a partner twice as far in each step.
-
-Blocks that double: partners at distances 1, 2, 4, ..., and ranks that are left over.
-
-Of p places, p' = 2^floor(log2 p) are the core. Of the first 2 (p - p') places every even one is in
-the core and every odd one is left over beside it; all after them are in the core.
-
-What has to be spread among places, and the messages that do it.
-
-Places are positions in an order of the ranks that the form chooses; a form that says that place i
-sends to place i + 1 is laid around the ring that the order makes.
+`doubled`: blocks that double, with partners at distances 1, 2, 4, ..., and ranks that are left
+over. Of p places, p' = 2^floor(log2 p) are the core. Of the first 2 (p - p') places every even one
+is in the core and every odd one is left over beside it; all after them are in the core.
 """
 
 from __future__ import annotations

@@ -1,15 +1,14 @@
-"""A task as whole numbers for the solver, and what the solver answers as a plan in µs.
+"""A task as whole numbers for the solver, and its answer as a plan in µs; proofs hold for both.
 
 A pair is a chunk and a transfer that it may take. Pairs that no plan shorter than the best needs
 are left out: those whose chunk cannot be at the sender early enough, or is late at the receiver.
 Everything that crosses to the other process is a list of whole numbers (`Instance.request`).
 
-Whole numbers for times in µs, so that what is proved of the whole numbers holds for the µs.
-
-Let ``T`` be the makespan of a plan in continuous time, in ticks. All of its rules are differences:
-``s_j - s_i >= y``, where y is a delay (a chunk is sent on after it came) or ``e - l`` (j holds a
-link from l after its start on, i until e after its own), and ``T - s_i >= y`` at the end. Put
-``S = floor(s)`` for every start and 0 for the beginning. As an integer above ``y - 1``,
+`Ticks` are whole numbers for times in µs. Let ``T`` be the makespan of a plan in continuous time,
+in ticks. All of its rules are differences: ``s_j - s_i >= y``, where y is a delay (a chunk is sent
+on after it came) or ``e - l`` (j holds a link from l after its start on, i until e after its own),
+and ``T - s_i >= y`` at the end. Put ``S = floor(s)`` for every start and 0 for the beginning. As an
+integer above ``y - 1``,
 
     S_j - S_i  >=  floor(y)  >=  floor(e) - ceil(l)        and        floor(T) >= S_i + floor(y).
 
@@ -19,10 +18,9 @@ solutions is one on all plans.** Windows, loads and symmetries that the model ad
 own whole numbers and need no proof of their own.
 
 A solution says who sends what to whom and in which order; its plan has these in the earliest µs
-that keep every order (`formulations.engines.cp_sat.instance`). Each hop and each wait may make it a
-tick longer than the solution, so ticks are short, and where all times are multiples of one number
-that number is the tick, nothing is rounded, and plan and solution are equally long: the proof is
-exact.
+that keep every order. Each hop and each wait may make it a tick longer than the solution, so ticks
+are short, and where all times are multiples of one number that number is the tick, nothing is
+rounded, and plan and solution are equally long: the proof is exact.
 
 A time counts as a multiple if it is within NEAR ticks of one. Then each y is too large by 2 NEAR
 at most, and the longest chain of n waits by 2 n NEAR, which is taken off the bound.

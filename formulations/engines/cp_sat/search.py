@@ -7,8 +7,7 @@ is one link and nothing else comes before or after. Over switches a plan may let
 which transfers do not; there a second model, whose solutions may
 (`formulations.engines.cp_sat.worker`), proves the bound.
 
-Client of constraint programming: a child process gets a task and reports what it finds.
-
+`close_gap` gives a task to a child process of constraint programming, which reports what it finds.
 The child dies with its parent: it ends when the pipe that its request came through is
 closed, whoever closes it, and it is killed when nobody listens any more or when it does not keep
 its time.

@@ -1,4 +1,4 @@
-"""Time-expanded arcs: one hop of one chunk in an epoch, over a link or a hyper-edge.
+"""Time-expanded arcs: hops of chunks in an epoch, over a link or a hyper-edge, and capacities.
 
 With ``links`` as hops, switches are devices of the model, as in section 3.1 of TE-CCL. With
 hyper-edges (its appendix C) the devices that cannot store vanish: a hop is a whole path between
@@ -6,22 +6,19 @@ two devices that store, crossed without stopping, and every link of the path is 
 lets a GPU use one hyper-edge of a switch at a time in each direction, and a switch as many as it
 has ports; holding the links of the path, one hop at a time each, says both.
 
-Hops over links that have less bandwidth at times: how long a send takes depends on its epoch.
-
-Over such a link a send takes the fewest epochs, from those that it needs at full bandwidth on, of
-which each can carry an equal part of the chunk (`ccl.plans`). Each number of epochs that occurs
-makes a hop of its own, open in the epochs for which it is the right one; where a link lets nothing
-through for ever, none is. In every epoch the parts of all sends must fit into the link's share:
+How long a send takes over a link that has less bandwidth at times depends on its epoch (`slowed`).
+It takes the fewest epochs, from those that it needs at full bandwidth on, of which each can carry
+an equal part of the chunk (`ccl.plans`). Each number of epochs that occurs makes a hop of its own,
+open in the epochs for which it is the right one; where a link lets nothing through for ever, none
+is. In every epoch the parts of all sends must fit into the link's share:
 
     sum over c, hops e of link l of f[k', e, c] / occupancy[e] over the epochs k' whose sends are
     still on the link in epoch k <= share[k, l] * bandwidth[l] * tau / chunk
 
-What sends take of links and of shared limits, as sparse rows over any list of sends.
-
-The sends may be variables or constants: a caller splits the columns as it likes. Source: TE-CCL
-(SIGCOMM 2024), section 3.1 and appendix F, as `formulations.engines.epoch_grid.epochs` reads it.
-
-Rows of a model as one sparse matrix.
+`capacity_rows` and `limit_rows` are what sends take of links and of shared limits, as sparse rows
+over any list of sends. The sends may be variables or constants: a caller splits the columns as it
+likes. Source: TE-CCL (SIGCOMM 2024), section 3.1 and appendix F, as
+`formulations.engines.epoch_grid.epochs` reads it.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""Decomposition of fluid amounts on a grid of epochs into paths and fractions of chunks.
+"""Fluid amounts on a grid of epochs: the commodities that flow, their paths and shares of chunks.
 
-Every amount that is read somewhere is followed back, hop by hop and wait by wait, to its source;
-each such walk takes as much as its thinnest part carries, so that at least one part is used up,
-and there are no more walks than parts. Walks of one source and destination then fill the chunks
-of that pair one after the other, in the order of their arrivals.
+There is one commodity for each rank at which something starts, and `Commodities` say who reads how
+much of it. Under a group of automorphisms that leaves the demand as it is, one source of each orbit
+is enough: what is sent from the others are images of what is sent from it. Nothing is lost by that,
+because the average of all images of a solution is a solution, takes as many epochs and is its own
+image.
 
-What flows: one commodity for each rank at which something starts, and who reads how much of it.
-
-Under a group of automorphisms that leaves the demand as it is, one source of each orbit is enough:
-what is sent from the others are images of what is sent from it. Nothing is lost by that, because
-the average of all images of a solution is a solution, takes as many epochs and is its own image.
+`paths` takes amounts apart. Every amount that is read somewhere is followed back, hop by hop and
+wait by wait, to its source; each such walk takes as much as its thinnest part carries, so that at
+least one part is used up, and there are no more walks than parts. Walks of one source and
+destination then fill the chunks of that pair one after the other, in the order of their arrivals.
 """
 
 from collections import defaultdict

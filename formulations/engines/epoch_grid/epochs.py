@@ -1,7 +1,7 @@
-"""Grid of epochs: the only place where time is rounded.
+"""Grid of epochs: the only place where time is rounded, and how long devices keep chunks.
 
 A chunk of L bytes holds link e for ``hold = L * beta[e]`` and arrives ``alpha[e]`` later. On a
-grid of epochs of duration tau a link has
+grid of epochs of duration tau a link has (`EpochGrid`)
 
 * ``occupancy``: epochs that one chunk holds it, ``ceil(hold / tau)``, at least 1;
 * ``delay``: epochs after its own in which a chunk can be sent on, ``ceil((hold + alpha) / tau)``;
@@ -22,8 +22,7 @@ Decisions where the sources are silent or wrong (TE-CCL, SIGCOMM 2024):
 * Fluid amounts need no whole number of chunks: their `capacity` is the real number of chunks whose
   last byte still arrives within the delay.
 
-How long a device may keep what it receives: for good, within a limit, or not at all.
-
+`Memory` is how long a device may keep what it receives: for good, within a limit, or not at all.
 `ccl.verify` says what a limited buffer is: a device keeps a chunk from its arrival until its last
 send of it starts, and for ever where the chunk is wanted there; a chunk held from the start
 counts from then on, unless it is never sent and not wanted. What leaves at a moment makes room
@@ -46,8 +45,6 @@ that breaks a buffer, and forbids at most plans that need a certain order within
 
 Decision: the paper lets a chunk that was evicted come again; here each chunk comes to a device
 once, as schedules demand.
-
-The rows of the form that every model on a grid of epochs has.
 """
 
 import math

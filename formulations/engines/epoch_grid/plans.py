@@ -1,8 +1,8 @@
-"""Schedules from the sends of a model: sends that nobody needs go, the rest is put in order.
+"""Schedules from the sends of a model, and what is still free on the grid of epochs.
 
-Who has and who wants which chunk, as arrays for the models.
-
-What is still free on the grid of epochs, and how a transfer takes its share of it.
+`demand` says as arrays for the models who has and who wants which chunk. `pruned` takes away the
+sends that nobody needs, `schedule` puts the rest in order. `Reservations` hold what is still free
+of links and limits, of which a transfer (`Route`) takes its share.
 """
 
 from collections import defaultdict

@@ -1,15 +1,14 @@
-"""Variables of the model of whole chunks, and its size before it is built.
+"""Variables of the model of whole chunks, its size before it is built, and the least horizon.
 
 A variable exists only inside its window: a chunk is sent from a device not before it can be
-there, and arrives not after it can still be of use. The windows of a hop are intervals of epochs,
-so everything about the size of a model is counted without laying it out.
+there, and arrives not after it can still be of use. The windows of a hop are intervals of epochs
+(`Windows`), so everything about the size of a model is counted without laying it out.
 
-A lower bound on the epochs of a grid: what must come out of a set of devices for one of others.
-
-Let m chunks be held only inside a set S and wanted by a device d outside. Each of them crosses, on
-its path to d, some hop e out of S: it starts there not before the epoch head[e] in which any of
-them can be at src(e), and is at d at the earliest dist(dst(e), d) epochs after it arrived. So in K
-epochs e serves d with at most
+`crossing` is a lower bound on the epochs of a grid: what must come out of a set of devices for one
+of others. Let m chunks be held only inside a set S and wanted by a device d outside. Each of them
+crosses, on its path to d, some hop e out of S: it starts there not before the epoch head[e] in
+which any of them can be at src(e), and is at d at the earliest dist(dst(e), d) epochs after it
+arrived. So in K epochs e serves d with at most
 
     capacity[e] * (1 + floor((K - delay[e] - dist(dst(e), d) - head[e]) / occupancy[e]))
 
@@ -17,7 +16,8 @@ of them, where that is positive, and K must be so large that all hops together c
 bounds in µs this counts that everything rests until the next epoch begins, so it often meets the
 fewest epochs there are, for which a solver searches long.
 
-Why a horizon is too short, in one sentence: hops, cuts, and the smallest that could work.
+`too_short` says in one sentence why a horizon is too short: hops, cuts, and the smallest that could
+work.
 """
 
 from __future__ import annotations
@@ -232,7 +232,7 @@ class Windows:
         return self.estimate(horizon).size
 
     def estimate(self, horizon: int) -> ModelEstimate:
-        """Count the same, the constraints by what they say (`te_ccl.chunk_sizes.GROUPS`)."""
+        """Count the same, the constraints by what they say (`GROUPS` of `te_ccl_milp`)."""
         return _Count(self, horizon).estimate()
 
 

@@ -1,15 +1,16 @@
-"""Trees out of a solution that says of all data for whom they are (`fluid_lp.subsets`).
+"""Trees and paths out of fluid solutions.
 
-Data for a set of destinations S at a vertex goes on over an edge with its label, or is split in
-two. Following the largest amount from the root until every destination is reached gives a tree; it
-carries the least of the amounts on it, which are taken off. Every tree uses up an edge or a split
-of some label, so there are at most as many as these.
+`trees_of` takes trees out of a solution that says of all data for whom they are
+(`formulations.engines.fluid_lp.multicast.labelled`). Data for a set of destinations S at a vertex
+goes on over an edge with its label, or is split in two. Following the largest amount from the root
+until every destination is reached gives a tree; it carries the least of the amounts on it, which
+are taken off. Every tree uses up an edge or a split of some label, so there are at most as many as
+these.
 
-Paths out of flows that were added up by root.
-
-A flow from a root to many destinations is a sum of paths from the root to each, since nothing is
-copied: going back from a destination over edges that carry something leads to the root, or round a
-cycle, which is taken off and carries nothing anywhere.
+`links_of_pairs` takes paths out of flows that were added up by root. A flow from a root to many
+destinations is a sum of paths from the root to each, since nothing is copied: going back from a
+destination over edges that carry something leads to the root, or round a cycle, which is taken off
+and carries nothing anywhere.
 """
 
 from collections import defaultdict

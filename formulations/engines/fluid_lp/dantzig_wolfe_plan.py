@@ -1,15 +1,15 @@
-"""Forest from the columns of a Dantzig-Wolfe decomposition, verified.
+"""Dantzig-Wolfe decompositions as formulations, and verified forests of fluid solutions.
 
-Where every w of a column in use is 0 or 1, it holds an arborescence from its origin: the tree of
-the column, with weight lambda as a fraction. The other origins of a class have its images. A
-fractional w is a combination of trees only where nothing relays, and is not taken apart here.
+What the two decompositions share are options, refusals and the run (`solve_by_columns`).
 
-What the two Dantzig-Wolfe decompositions share as formulations: options, refusals, the run.
+Forests have the trees of every root, with exact weights. A problem that is one forest has a single
+group for each root, all spread or all added up, or is a sum for everybody, whose in-trees and
+out-trees of a root carry its share.
 
-Forests of a fluid solution: the trees of every root, weights exact.
-
-A problem that is one forest has a single group for each root, all spread or all added up, or is a
-sum for everybody, whose in-trees and out-trees of a root carry its share.
+`forest_of` makes one from the columns of a decomposition. Where every w of a column in use is 0 or
+1, it holds an arborescence from its origin: the tree of the column, with weight lambda as a
+fraction. The other origins of a class have its images. A fractional w is a combination of trees
+only where nothing relays, and is not taken apart here.
 """
 
 from collections.abc import Callable, Iterable

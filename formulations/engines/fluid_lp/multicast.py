@@ -1,13 +1,13 @@
-"""Groups that spread over one graph, as variables and rows of a CVXPY model.
+"""Groups that spread over one graph, as variables and rows of a CVXPY model, relaxed or exact.
 
 A model has a side for what spreads over the cluster, one for what is added up, spread over its
 reversal, and for each of the two one for streams, groups with one other rank. The sides meet in
 the capacity rows alone (`formulations.engines.fluid_lp.plain`).
 
-Sets: vertices v and edges e of a graph (`formulations.engines.steady_state`), groups g with a
-root o(g) and the ranks D(g) that want its data (`formulations.engines.steady_state`).
-Constants: size[g]. Variables, all >= 0, in the same unit as the sizes: w[e, g], how much of g
-crosses e; f[e, g, d], how much of what is in flight to d in D(g).
+Sets: vertices v and edges e of a graph, groups g with a root o(g) and the ranks D(g) that want its
+data (`formulations.engines.steady_state`). Constants: size[g]. Variables, all >= 0, in the same
+unit as the sizes: w[e, g], how much of g crosses e; f[e, g, d], how much of what is in flight to d
+in D(g).
 
     f[., g, d] is a flow of size[g] from o(g) to d          (3.1), (3.2), (3.3)
     w[e, g] >= f[e, g, d]                                   (3.7)
@@ -35,8 +35,7 @@ thesis' own for a > n / 2. Its row "x[1] over the edges that enter d is 1" holds
 over time, where nothing leaves (d, T); here it is the term at v in D(g), and the origin has the
 term of the |D(g)| destinations with which all of its data begin.
 
-The exact program of tiny cases: data labelled by the destinations that they are for.
-
+For tiny cases `labelled` is the exact side: data labelled by the destinations that they are for.
 What spreads is exact where it is said of all data for whom they still are (thesis, section 3.1,
 LP (3.11)). Sets: groups g, labels S, the non-empty subsets of D(g), splits of a label S into two,
 {A, B}. Variables, all >= 0: f[e, g, S], how much for exactly S crosses edge e; y[v, g, {A, B}],
@@ -52,9 +51,9 @@ memories copy that want no data; LP (3.10) and the graph of duplicates are relax
 packing Steiner trees is NP-hard and they are of polynomial size. Here a group of n destinations has
 2^n - 1 labels and (3^n - 2^(n+1) + 1) / 2 splits.
 
-Decisions. The thesis draws an edge from (v1, S1) to (v2, S2) for every S2 within S1 and requires an
-ordinary flow to each destination; such a flow of one unit from (o, D) to (d, {d}) would either
-count data once for each destination (its rows of capacity add up f of all) or, added up over
+Decisions on labels. The thesis draws an edge from (v1, S1) to (v2, S2) for every S2 within S1 and
+requires an ordinary flow to each destination; such a flow of one unit from (o, D) to (d, {d}) would
+either count data once for each destination (its rows of capacity add up f of all) or, added up over
 destinations as its index sets f[., o] have it, lose at every such edge what is for S1 without S2.
 Its sums also run over "S1 within S2", in the direction opposite to its edges, and its edges join
 (v1, t) and (v2, t). Here an edge keeps the label, and a label is split in two at vertices, as the
@@ -103,8 +102,7 @@ class Side:
     rules
         Its rows, those of capacity apart.
     split
-        What is copied at each copying vertex, of sides with labels
-        (`formulations.engines.fluid_lp.multicast`).
+        What is copied at each copying vertex, of sides with labels (`labelled`).
     """
 
     graph: FluidGraph

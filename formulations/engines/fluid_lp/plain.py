@@ -1,4 +1,4 @@
-"""The time-free linear program of a fluid optimum, written down plainly.
+"""The time-free linear program of a fluid optimum, written down plainly, and what bytes cost in it.
 
 Sets: capacity rows i, a link or a shared limit, with bandwidth b[i]; the sides of the problem
 (`formulations.engines.fluid_lp.multicast`) with their edges e, groups g and usage w[e, g].
@@ -29,11 +29,10 @@ exact.
 It is the check of the faster engines, and solves what is small: an all-gather of 16 GPUs, an
 all-to-all of a hundred.
 
-What a byte on a link costs: the secondary objective of the thesis (sections 2.4 and 3.1).
-
-Among plans of the best rate the one that sends the least weighted data is wanted: the sum over
-links of bytes times cost. Costs belong to a question, not to a cluster, so they are arrays in the
-order of the links of a topology, and each has a name.
+Costs are the secondary objective of the thesis (sections 2.4 and 3.1; `link_costs`). Among plans of
+the best rate the one that sends the least weighted data is wanted: the sum over links of bytes
+times cost. Costs belong to a question, not to a cluster, so they are arrays in the order of the
+links of a topology, and each has a name.
 
 ``gpus``
     What GPUs upload and download: 1 for each end of a link that is a GPU. The thesis writes

@@ -1,9 +1,10 @@
-"""Step by step: chunks or a fluid in a network over time, with the capacities of each step.
+"""Step by step: whole chunks in a network over time, steady states as schedules, and model sizes.
 
-The network has T + 1 layers of the graph of duplicates; an edge takes one step of s µs, and who
-stores may wait (`formulations.engines.steady_state`). Sets: chunks c with origin o(c) and
-destinations D(c), edges e, links l. Constants: capacity[l], how many chunks a link carries within a
-step, latency counted. Variables: w[e, c], whether c crosses e, binary; f[e, c, d] >= 0.
+`StepModel` is the network over time, with the capacities of each step. It has T + 1 layers of the
+graph of duplicates; an edge takes one step of s µs, and who stores may wait
+(`formulations.engines.steady_state`). Sets: chunks c with origin o(c) and destinations D(c), edges
+e, links l. Constants: capacity[l], how many chunks a link carries within a step, latency counted.
+Variables: w[e, c], whether c crosses e, binary; f[e, c, d] >= 0.
 
     minimise    sum over e and c of cost[e] size[c] w[e, c]
     subject to  f[., c, d] is a flow of 1 from (o(c), 0) to (d, T)           d in D(c)
@@ -20,11 +21,10 @@ so that data could part at v and come to u in two steps, which helps where u cop
 store. With it a chunk leaves (v, t, u) once, however often it came. What waits uses no bandwidth
 and has no w. The rows of capacity in (3.9) read K s b(L), with w in chunks of 1 / K.
 
-From a steady state to a schedule: many small chunks, one started in every step.
-
-A forest gives the path of data, not the time. Cut the data into K chunks and let every chunk take
-all trees in proportion of their weights. Chunk k = 0 .. K - 1 starts in step k, and what crosses
-the j-th link of a tree, counted from where the data comes from, does so in step k + j. With
+`staggered` makes a steady state a schedule: many small chunks, one started in every step. A forest
+gives the path of data, not the time. Cut the data into K chunks and let every chunk take all trees
+in proportion of their weights. Chunk k = 0 .. K - 1 starts in step k, and what crosses the j-th
+link of a tree, counted from where the data comes from, does so in step k + j. With
 
     R    µs of the steady state: every link carries its bytes within R at its bandwidth,
     T    links that any piece of data crosses one after the other, at most,
@@ -47,9 +47,8 @@ what is sent in a step is there when it ends:
 which is least at about K = sqrt(R (T - 1) / a) and does not tend to R. The replay forgets the
 steps and lets the latency of one chunk overlap the next one, so it is faster than this.
 
-How many variables and rows fluid models have (`fluid_lp.plain`), uncompiled.
-
-How many variables and rows the model of steps has: `fluid_lp.stepwise`, uncompiled.
+`count_fluid` and `count_steps` say how many variables and rows fluid models
+(`formulations.engines.fluid_lp.plain`) and the model of steps have, uncompiled.
 """
 
 from __future__ import annotations
@@ -449,7 +448,7 @@ def _spread(graph: FluidGraph, groups: Sequence[Group], copies: Copies) -> Model
 
 
 def _labelled(graph: FluidGraph, groups: Sequence[Group]) -> ModelEstimate:
-    """Count a side with a label for each set of destinations (`fluid_lp.subsets`)."""
+    """Count a side with a label for each set of destinations (`fluid_lp.multicast.labelled`)."""
     labels = splits = 0
     for each in groups:
         many = len(each.others)

@@ -1,21 +1,21 @@
 """Strengthened relaxations, until their solutions can be carried out (thesis, section 3.1).
 
-A relaxation, (3.13) or (3.14), is solved. Its usage is checked group by group against the graph of
-all duplicates (`formulations.engines.fluid_lp.strengthened`). Where a group's usage falls short,
-the switches at the links that lack something have cheated: they become duplicates, and the
-relaxation is solved again. When no group falls short the relaxation's optimum is that of the
-duplicates. If a device copies that is no destination of a group, that group is checked with labels
-too (`formulations.engines.fluid_lp.multicast`): flows that cannot be combined may have been, and
-the next round says of all data for whom they are. The thesis would split single vertices by subsets
-of destinations there; all of them are split here, which ends the loop at once. Every round ends
-with at least one more switch that is duplicates, so there are at most as many as switches, and two.
+A relaxation, (3.13) or (3.14), is solved (`strengthened`). Its usage is checked group by group
+against the graph of all duplicates (`check`). Where a group's usage falls short, the switches at
+the links that lack something have cheated: they become duplicates, and the relaxation is solved
+again. When no group falls short the relaxation's optimum is that of the duplicates. If a device
+copies that is no destination of a group, that group is checked with labels too
+(`formulations.engines.fluid_lp.multicast.labelled`): flows that cannot be combined may have been,
+and the next round says of all data for whom they are. The thesis would split single vertices by
+subsets of destinations there; all of them are split here, which ends the loop at once. Every round
+ends with at least one more switch that is duplicates, so there are at most as many as switches, and
+two.
 
 What is proved: the makespan and the weighted data are optimal together, and the parts can be done.
 
-Whether what a relaxation says of a group's usage can carry the group, and where it cannot.
-
-Thesis, section 3.1, "finding provably optimal algorithms": a relaxation's usage w is checked
-against what the data needs. For a group with usage w[l] of each link l,
+The check is that of section 3.1, "finding provably optimal algorithms": whether a relaxation's
+usage w can carry what the data needs, and where it cannot. For a group with usage w[l] of each link
+l,
 
     minimise    sum over l of x[l]
     subject to  the rows of an exact side of the group (duplicates, or labels)

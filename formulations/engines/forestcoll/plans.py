@@ -3,11 +3,10 @@
 Of a reduction the network is turned round, and so are the trees at the end. An all-reduce is a
 reduce-scatter and an all-gather at once, which share the links: `combined`.
 
-All-reduce with shares of the roots and of the links by a linear program.
-
-All data goes up in-trees to the roots, where it is added up, and from them down out-trees. Root v
-has the share x(v) of the data per second; of link e's c(e) the out-trees have o(e), the in-trees
-the rest. All other figures are GB/s.
+`shares_of` finds the shares of the roots and of the links in an all-reduce by a linear program
+(ForestColl, appendix E). All data goes up in-trees to the roots, where it is added up, and from
+them down out-trees. Root v has the share x(v) of the data per second; of link e's c(e) the
+out-trees have o(e), the in-trees the rest. All other figures are GB/s.
 
 Variables, all >= 0: x(v), v a GPU; o(e) <= c(e); for each GPU t the flows f_t(e) to it, h_t(e)
 from it. X is the sum of x. Maximise X, subject to, for each device v and GPU t,
@@ -22,8 +21,6 @@ has trees that reach its flows (`formulations.engines.forestcoll.search`), and n
 o: the program is exact for relays without the paper's indirection over all pairs of GPUs. The
 solver's floats become fractions, whose rates are then searched exactly; so a forest is what it says
 even where the fractions are not the solver's vertex.
-
-Source: ForestColl, appendix E.
 """
 
 import math

@@ -1,5 +1,12 @@
 """Best rate of spanning trees as an exact fraction, and the cuts that limit it.
 
+A problem becomes a `Network`, a graph with whole capacities. Trees start at a root and reach every
+GPU; switches and NICs pass on what one GPU sends another and copy nothing, even those that could:
+where a cut decides the rate, copying along the path gains nothing. `refusal` says what such trees
+cannot take. A reduction is the same on the reversed cluster
+(`formulations.engines.forestcoll.plans` turns it back). Bandwidths are read as the simplest
+fractions that are these floats (`ccl.tree_embedding.exact`).
+
 Let root r give out x w(r), and let S be a set of devices that does not hold all GPUs. What the
 roots in S give out must leave it, so x <= B+(S) / w(S), B+ being the bandwidth that leaves. The
 least of these quotients is reached by trees in which switches only relay, if every switch gives
@@ -12,16 +19,7 @@ each GPU push a flow from a source that gives x w(r) to every root r, and where 
 the cut S and lower x to B+(S) / w(S). x falls at each cut, and a GPU whose flow is full stays so
 when x falls, so there are few more flows than GPUs. One GPU of each orbit is enough.
 
-Bandwidths are read as the simplest fractions that are these floats (`ccl.tree_embedding.exact`).
-
 Source: Zhao et al., ForestColl, sections 4.2 and 4.5, appendices C.1 and C.4, which bisect instead.
-
-A problem as a graph with whole capacities, and what trees of relays cannot take.
-
-Trees start at a root and reach every GPU; switches and NICs pass on what one GPU sends another and
-copy nothing, even those that could: where a cut decides the rate, copying along the path gains
-nothing. A reduction is the same on the reversed cluster (`formulations.engines.forestcoll.plans`
-turns it back).
 """
 
 from __future__ import annotations
@@ -386,8 +384,7 @@ def forest_rate(problem: Problem) -> Rate:
     Raises
     ------
     ProblemError
-        If the problem is refused (`formulations.engines.forestcoll.search.refusal`), or is an
-        all-reduce.
+        If the problem is refused (`refusal`), or is an all-reduce.
     """
     network = network_of(problem)
     return rate_of(network, sinks=representatives(network), reduces=problem.collective.reduces)

@@ -1,7 +1,8 @@
-"""Switches split off: connections between GPUs alone, with the paths that they take.
+"""Switches split off, and the connections between GPUs that are left filled with spanning trees.
 
-Capacities are in trees. A flow to every GPU, as large as all trees together, persists while
-capacity is taken from u -> w and w -> t and given to u -> t, until the switch w has none left
+`split` finds connections between GPUs alone, with the paths that they take. Capacities are in
+trees. A flow to every GPU, as large as all trees together, persists while capacity is taken from
+u -> w and w -> t and given to u -> t, until the switch w has none left
 (`formulations.engines.kernels.packing`); so the spanning trees that fit the cluster still fit.
 What cannot be split off now never can, because cuts only become narrower, so one try of every pair
 with as much as goes is enough where a switch gives out what it takes in.
@@ -18,15 +19,13 @@ Which pairs are tried first decides how deep the trees become, and how local:
 
 Source: ForestColl, section 4.3 and appendix C.2; the order is ours.
 
-Connections between GPUs filled with spanning trees, as many of each root as it gives out.
-
-Trees grow by arcs that leave room for all other trees (`formulations.engines.kernels.packing`), all
-copies of one at once: every tree its first level, every tree its second and so on, so that none
-takes what another needs to stay shallow; then each by itself, by the arc nearest to its root. Where
-an arc suits some copies only, these go on and the others are grown later. Shallowest trees are
-NP-hard to find; these are not, but none is deep without need.
-
-Source: Bérczi and Frank, Packing arborescences, 2010, after Schrijver; ForestColl, appendix C.3.
+`pack` makes the trees, as many of each root as it gives out. They grow by arcs that leave room for
+all other trees (`formulations.engines.kernels.packing`), all copies of one at once: every tree its
+first level, every tree its second and so on, so that none takes what another needs to stay shallow;
+then each by itself, by the arc nearest to its root. Where an arc suits some copies only, these go
+on and the others are grown later. Shallowest trees are NP-hard to find; these are not, but none is
+deep without need. Source: Bérczi and Frank, Packing arborescences, 2010, after Schrijver;
+ForestColl, appendix C.3.
 """
 
 from __future__ import annotations

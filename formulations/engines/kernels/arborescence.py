@@ -1,16 +1,16 @@
-"""Cheapest out-trees of every root at once, compiled; `tree_columns.multicast` calls it.
+"""Cheapest paths over relays and cheapest out-trees of every root at once, compiled.
 
-`_contract` is the algorithm of Edmonds on a dense matrix in the order of Gabow, Galil, Spencer and
-Tarjan (Combinatorica 6, 1986): a path grows backwards along the cheapest path into its end; where
-it meets itself the cycle becomes one vertex. No root is needed for that. Every set S that was ever
-a vertex has a price, what its cheapest path in costs once the prices of the sets inside are taken
-off, and a cheapest out-tree of any root costs the sum of the prices of the sets without it. So the
-sets are found once in O(n^2), and `_expand` reads off a tree for each root in O(n).
+Paths (`closure`, `unfold`) join vertices, devices that a tree may branch at; between them data
+crosses relays, which only pass on. Distances between relays are found once, then those from and to
+vertices are sums.
 
-Cheapest paths over relays, compiled; `formulations.engines.tree_columns.task` calls it.
-
-Vertices are devices that a tree may branch at; between them data crosses relays, which only pass
-on. Distances between relays are found once, then those from and to vertices are sums.
+Out-trees (`arborescences`): `_contract` is the algorithm of Edmonds on a dense matrix in the order
+of Gabow, Galil, Spencer and Tarjan (Combinatorica 6, 1986): a path grows backwards along the
+cheapest path into its end; where it meets itself the cycle becomes one vertex. No root is needed
+for that. Every set S that was ever a vertex has a price, what its cheapest path in costs once the
+prices of the sets inside are taken off, and a cheapest out-tree of any root costs the sum of the
+prices of the sets without it. So the sets are found once in O(n^2), and `_expand` reads off a tree
+for each root in O(n).
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Arrays of list scheduling, and the beginning of a pass.
+"""Arrays of list scheduling, the beginning of a pass, and how functions are compiled.
 
-`formulations.engines.kernels.dispatch` says what is done with them.
+`formulations.engines.kernels.dispatch` says what is done with the arrays.
 
-How functions become searches: those that Python calls, and those that only these call.
-
-All are compiled by numba. A `kernel` is cached on disk and is compiled outside every time limit
+All functions of searches are compiled by numba: those that Python calls, and those that only these
+call. A `kernel` is cached on disk and is compiled outside every time limit
 (`formulations.core.preparing`); functions that only kernels call have no doors from Python, which
 take as long to compile as they do. For a constant numba compiles a function once more than for a
 variable, so constants are handed on as numbers of numpy.

@@ -1,39 +1,26 @@
-"""List scheduling in continuous time: one pass of events, compiled.
-
-An event is that a chunk has arrived at a device, or that a link is free again. At an event every
-transfer that has become possible is looked at, in an order that chance and the weights decide, and
-takes the chunk that helps most. A chunk that u sends to v helps a destination d that lacks it if
-it would be there earlier, by the quickest path on from v, than by what is expected now: from the
-device ``own[c, d]``, once it holds the chunk and the first transfer of its quickest path is free.
-What is sent is committed: links are busy, v will have the chunk, expectations follow. Where the
-device before a link copies, other transfers that begin alike go along in the same
-transmission.
-
-Transfers and their times are those of `formulations.engines.list_scheduling.timed`, events and what
-is busy those of `formulations.engines.kernels.dispatch`.
-
-The functions here are compiled by numba and know only arrays;
-`formulations.engines.list_scheduling.multistart` calls them.
-
-Events of methods in continuous time, compiled: what comes free, arrives or is taken.
+"""Events in continuous time, compiled: a pass of list scheduling, and a trial of matching.
 
 An event is that a chunk has arrived at a device, or that a link is free again. Links are merged
 into resources, of which each serves one chunk at a time; without symmetry a link is a resource. A
 shared limit that binds is filled up by the transfers under it at the rates of their links.
+Transfers and their times are those of `formulations.engines.list_scheduling.timed`. All functions
+here are compiled by numba and know only arrays.
 
-`formulations.engines.kernels.dispatch` and `formulations.engines.kernels.dispatch` decide what is
-sent.
+`dispatch` is one pass of list scheduling; `formulations.engines.list_scheduling.multistart` calls
+it. At an event every transfer that has become possible is looked at, in an order that chance and
+the weights decide, and takes the chunk that helps most. A chunk that u sends to v helps a
+destination d that lacks it if it would be there earlier, by the quickest path on from v, than by
+what is expected now: from the device ``own[c, d]``, once it holds the chunk and the first transfer
+of its quickest path is free. What is sent is committed: links are busy, v will have the chunk,
+expectations follow. Where the device before a link copies, other transfers that begin alike go
+along in the same transmission.
 
-One trial of matching links with chunks, compiled: whatever is free takes something at once.
-
-At an event every transfer that has become possible is looked at, the quickest first and equal ones
-in random order. If all that it crosses is free, it takes one of the chunks that its source holds
-and its destination wants and has not been sent: one that fewest devices have or, as requested, any
-of them with the same chance. No chunk goes to a device that does not want it.
-
-Transfers and their times are those of `formulations.engines.list_scheduling.timed`, events and what
-is busy those of `formulations.engines.kernels.dispatch`;
-`formulations.engines.list_scheduling.search` calls this.
+`match` is one trial of matching links with chunks: whatever is free takes something at once.
+`formulations.engines.list_scheduling.search` calls it. At an event every transfer that has become
+possible is looked at, the quickest first and equal ones in random order. If all that it crosses is
+free, it takes one of the chunks that its source holds and its destination wants and has not been
+sent: one that fewest devices have or, as requested, any of them with the same chance. No chunk goes
+to a device that does not want it.
 """
 
 from __future__ import annotations

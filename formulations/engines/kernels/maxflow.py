@@ -1,16 +1,16 @@
-"""Maximum flows in whole numbers of 64 bits, and the rate of spanning trees by Newton's method.
+"""Whole numbers, compiled: maximum flows, the rate of spanning trees, matrices modulo a prime.
 
-Dinic's algorithm: levels by distance to the sink, then a blocking flow along them. igraph's flows
-are doubles, whole only up to 2**53, and its graph is made anew for each capacity; here thousands of
-flows share one graph.
+Dinic's algorithm (`maxflow`) in 64 bits: levels by distance to the sink, then a blocking flow along
+them. igraph's flows are doubles, whole only up to 2**53, and its graph is made anew for each
+capacity; here thousands of flows share one graph.
 
 A graph is given by its arcs, sorted by their tails: those of vertex v are ``first[v]`` to
 ``first[v + 1]``; arc a leads to ``head[a]``, its opposite is ``rev[a]``, ``residual[a]`` is what it
 can still take. The last vertex is the source.
 
-`formulations.engines.forestcoll.search` says what is computed here and why.
-
-Matrices modulo a prime, compiled; `formulations.engines.tree_columns.master` calls it.
+The rate of spanning trees is found by Newton's method (`newton`);
+`formulations.engines.forestcoll.search` says what is computed and why. `inverse` of a matrix modulo
+a prime is for `formulations.engines.tree_columns.master`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,14 @@
-"""Packing spanning trees, many copies of one at a time: inner loop.
+"""Inner loops of ForestColl: spanning trees packed, many copies at a time, and switches split off.
 
-All vertices are GPUs. Trees are whole, partial or not begun; a partial one has m copies and has
-reached a set R. For each sink there is a flow that brings it one unit for every copy that has not
-reached it: a partial tree's units start anywhere in R, those of a tree not begun at its root. Such
-flows exist for all sinks exactly if the rest can be packed (Edmonds' theorem; a tree is then grown
-by any edge that keeps them).
+Arcs are sorted by tail, those of vertex v are ``first[v]`` to ``first[v + 1]``. For each sink there
+is a flow, stored as what every arc can still take after it, ``residual[sink, arc]``: capacity minus
+the flow of the arc plus that of its opposite, ``rev[arc]``.
+
+`grow` packs spanning trees. All vertices are GPUs. Trees are whole, partial or not begun; a partial
+one has m copies and has reached a set R. For each sink there is a flow that brings it one unit for
+every copy that has not reached it: a partial tree's units start anywhere in R, those of a tree not
+begun at its root. Such flows exist for all sinks exactly if the rest can be packed (Edmonds'
+theorem; a tree is then grown by any edge that keeps them).
 
 Adding y copies of the edge a -> b to a tree takes y from its arc, and lets up to y of the tree's
 units start at b. If one sink's flow has more on the arc than is left, the rest of it must get
@@ -12,21 +16,13 @@ around: from a to b on other arcs, or from a back to the tree (units that starte
 and are now spared, start at b instead). If the largest such flow is short, y goes down by what is
 lacking. What remains is the largest y (ForestColl, theorem 12, takes one flow from scratch).
 
-Arcs are as in `formulations.engines.kernels.packing`; ``residual[sink, arc]`` is what each can
-still take after the flow to a sink.
-
-Splitting off at one switch while a flow to every GPU stays as large as it is: inner loop.
-
-For each sink there is a flow, stored as what every arc can still take, ``residual[sink, arc]``:
-capacity minus the flow of the arc plus that of its opposite, ``rev[arc]``. Arcs are sorted by tail,
-those of vertex v are ``first[v]`` to ``first[v + 1]``.
-
-To split off y units of u -> w -> t means to take them from both arcs and give them to u -> t. Say
-one sink's flow has f on u -> w and g on w -> t. What passes both moves to the new arc; the rest
-must fit what is left of each, f - g <= c(u, w) - y and g - f <= c(w, t) - y, so only f - g counts.
-It is lowered by flow from u or t to w on other arcs, and raised by flow from w to u or t: if the
-largest such flow is short of what y needs, y goes down by just that. What remains is the largest y
-for all sinks; it is the theorem's (ForestColl, theorem 8), found without a flow from scratch.
+`split_off` splits off at one switch while a flow to every GPU stays as large as it is. To split off
+y units of u -> w -> t means to take them from both arcs and give them to u -> t. Say one sink's
+flow has f on u -> w and g on w -> t. What passes both moves to the new arc; the rest must fit what
+is left of each, f - g <= c(u, w) - y and g - f <= c(w, t) - y, so only f - g counts. It is lowered
+by flow from u or t to w on other arcs, and raised by flow from w to u or t: if the largest such
+flow is short of what y needs, y goes down by just that. What remains is the largest y for all
+sinks; it is the theorem's (ForestColl, theorem 8), found without a flow from scratch.
 """
 
 from __future__ import annotations

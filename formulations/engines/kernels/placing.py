@@ -1,14 +1,13 @@
-"""Transmissions in order into epochs, compiled; `list_scheduling.timed` calls it.
+"""Transmissions in order into epochs, and messages step after step on the links, compiled.
 
-A transmission takes the first epoch by which its chunk is there, in which its links keep their
-order and have time for it, and in which the shared limits let it through. The rules are those of
-`ccl.plans`.
+`place`, for `list_scheduling.timed`: a transmission takes the first epoch by which its chunk is
+there, in which its links keep their order and have time for it, and in which the shared limits let
+it through. The rules are those of `ccl.plans`.
 
-Messages step after step on the links, compiled; `closed_forms.steps` calls it.
-
-A step begins when everything of the one before is there. Within a step each message goes as soon
-as its links are free, those before it served first, on the transfer on which it is there first.
-Those that take several transfers take turns: all make their first one before any makes its second.
+`walk`, for `closed_forms.steps`: a step begins when everything of the one before is there. Within a
+step each message goes as soon as its links are free, those before it served first, on the transfer
+on which it is there first. Those that take several transfers take turns: all make their first one
+before any makes its second.
 """
 
 from __future__ import annotations

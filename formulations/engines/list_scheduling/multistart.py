@@ -3,12 +3,11 @@
 The first passes are a fixed set of weights; afterwards those that gave the best plan are tried
 with other random numbers, and now and then others.
 
-A problem reduced by its symmetry: one chunk of each orbit, links of one orbit as one resource.
-
-If h is an automorphism, and chunk c goes over link e at time t, then its image hc goes over he at
-the same time, in a plan that is to look the same after h. So c keeps all of the orbit of e busy,
-and two representatives that never meet in an orbit of links never meet on a link, nor do their
-images. What is found for representatives is lifted by taking all images.
+A `Quotient` is a problem reduced by its symmetry: one chunk of each orbit, links of one orbit as
+one resource. If h is an automorphism, and chunk c goes over link e at time t, then its image hc
+goes over he at the same time, in a plan that is to look the same after h. So c keeps all of the
+orbit of e busy, and two representatives that never meet in an orbit of links never meet on a link,
+nor do their images. What is found for representatives is lifted by taking all images.
 
 That needs that no element but the identity leaves a link that is used where it is: else two images
 of one chunk would be on it at once. Transfers over such links are left out, as are transfers that

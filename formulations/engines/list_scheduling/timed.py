@@ -1,17 +1,9 @@
 """Transfers in continuous time, their schedule in epochs, and their reversal for reductions.
 
-A plan in continuous time says when each transfer starts. The schedule keeps the order of the
-transfers on every link and what each of them waits for, and gives each the first epoch from which
-on it can go; the replay then forgets the epochs and is as early as the plan was, or earlier. So the
-epoch duration is a matter of taste where no shared limit binds: it is that of the quickest hop.
-Where one binds, a schedule spreads sends evenly over their epochs, and short epochs lose less.
-
-Transfers of one transmission (a chunk that parts at devices that copy) share their epoch.
-
-What can be sent, in continuous time: every path between two devices that store, as arrays.
-
-A transfer crosses one link, or several through devices that cannot store, which let it through as
-it comes. A chunk of n bytes that starts a transfer at time t
+`Transfers` are what can be sent: every path between two devices that store, as arrays. All methods
+in continuous time (list scheduling, constraint programming, their quotients) choose among these and
+from nothing else. A transfer crosses one link, or several through devices that cannot store, which
+let it through as it comes. A chunk of n bytes that starts a transfer at time t
 
 * holds its j-th link from ``t + lead[j] + n * drag[j]`` on for ``n * beta[j]``;
 * is there at ``t + latency + n * slowest``, the sum of alphas plus the slowest transmission.
@@ -25,8 +17,13 @@ Read backwards in time all this is the same, save that each alpha is then passed
 held and not after: plans that will be read backwards (reductions,
 `formulations.engines.reverse_time`) are made on reversed links with `reverse_transfers` transfers.
 
-All methods in continuous time (list scheduling, constraint programming, their quotients) choose
-among these transfers and from nothing else.
+A plan in continuous time (`TimedTransfers`) says when each transfer starts. The schedule
+(`in_epochs`) keeps the order of the transfers on every link and what each of them waits for, and
+gives each the first epoch from which on it can go; the replay then forgets the epochs and is as
+early as the plan was, or earlier. So the epoch duration is a matter of taste where no shared limit
+binds: it is that of the quickest hop. Where one binds, a schedule spreads sends evenly over their
+epochs, and short epochs lose less. Transfers of one transmission (a chunk that parts at devices
+that copy) share their epoch.
 """
 
 from __future__ import annotations

@@ -1,19 +1,17 @@
-"""Symmetries of a problem: of its cluster, and of its holders and destinations.
+"""The data of a problem as loads, and the symmetries of its cluster, its holders and destinations.
 
-Where every rank gets the same of each root, colours say it all: GPUs of one colour have equal
-amounts. Otherwise each item of a load becomes one more device, linked from its root and to who
-wants it with bandwidths that stand for the bytes, and the symmetries of that larger cluster are
-what is wanted.
-
-The data of a problem, as loads that a group of symmetries may act on.
-
-A load is data of many roots that is alike in kind: it *spreads* (copies may be made along the path)
-or goes in *pairs* (from one rank to one other, where no copy helps). Pairs of one root flow
+A `Load` is data of many roots that is alike in kind: it *spreads* (copies may be made along the
+path) or goes in *pairs* (from one rank to one other, where no copy helps). Pairs of one root flow
 together: who gets which byte is decided afterwards, so an all-to-all has as many flows as GPUs and
 not as pairs. What is added up or collected spreads or is dealt out on the reversed cluster.
 
 Big clusters have no `Problem`: an all-gather of 100,000 GPUs would list 10^10 destinations.
 `Uniform` says the same in four words.
+
+A group may act on loads (`Acting`). Where every rank gets the same of each root, colours say it
+all: GPUs of one colour have equal amounts. Otherwise each item of a load becomes one more device,
+linked from its root and to who wants it with bandwidths that stand for the bytes, and the
+symmetries of that larger cluster are what is wanted.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
-"""The fluid optimum of a symmetric problem by a linear program on orbits.
+"""The fluid optimum of a symmetric problem by a linear program on orbits, lifted to all links.
 
 `solve_orbits` takes any problem that fluid models can say, and any cluster: without symmetry it is
-the plain program. How it is made stands in `formulations.engines.orbit_lp.program`; lifting a
-solution back to links and ranks in `formulations.engines.orbit_lp.lp`.
+the plain program. How it is made stands in `formulations.engines.orbit_lp.program`.
 
-From orbits back to links and ranks: what each link carries of each root, on demand.
-
-With g an element that takes the representative o to an item, and h one that fixes o and takes the
-representative d to where g takes what becomes the destination,
+`Lift` says what each link carries of each root, on demand. With g an element that takes the
+representative o to an item, and h one that fixes o and takes the representative d to where g takes
+what becomes the destination,
 
     w[g e, g o] = W[o, a(e)]          f[g h e, g o, g h d] = F[o, d, a'(e)].
 

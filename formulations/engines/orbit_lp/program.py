@@ -1,26 +1,12 @@
-"""The orbit linear program as one CVXPY model.
-
-    minimise    R
-    subject to  the rows of each block (`formulations.engines.orbit_lp.program`)
-                sum over blocks of busy[i, a] W[a] <= scale[i] R       for orbits i of capacity rows
-                sum over orbits of roots of n[o] x[o] = 1              where roots are free: then
-                                                                       conservation has x[o] times
-                                                                       its right hand side
-
-and then, with R held at its least, the least sum of cost[a] W[a]. R counts in a unit of time in
-which it is near 1; `scale` is 1 but for sensitivities to a little more bandwidth.
-
-Source: the thesis, LP (4.2) without its axis of time, and section 3.1 for the order of the two
-objectives.
-
-The rows of the orbit linear program, root by root, as arrays.
+"""The orbit linear program: its rows, root by root, as arrays, and one CVXPY model of them.
 
 Sets: A, a group of symmetries of a problem; o, one item (a root with its data) of each orbit of A,
 n[o] items long; a, the orbits of edges under A_o, the elements that fix o; d, one rank of each
 orbit of A_o on those that want o's data; a', the orbits of edges under A_od.
 
 Variables: W[o, a], share of o's data that *each* edge of a carries; F[o, d, a'], share of what is
-in flight to d. Rows, for every orbit I of A_od on vertices, with |a'| edges and |I| vertices:
+in flight to d. Rows (`Block`), for every orbit I of A_od on vertices, with |a'| edges and |I|
+vertices:
 
     sum over a' of |a'| / |I| ([head(a') = I] - [tail(a') = I]) F[o, d, a']
         = [d in I] - [o in I]                                                conservation
@@ -36,9 +22,22 @@ half of them.
 An optimum can be averaged over A and is then constant on orbits, so nothing is lost; with any
 subgroup of A the program only grows. Orbits are orbits of edges, never pairs of orbits of ends.
 
-Source: averaging over a group as in Bödi, Herr and Joswig, Algorithms for highly symmetric linear
-and integer programs (Mathematical Programming 137, 2013); chapter 5 of the thesis does it for the
-origins, not for destinations and links.
+The model (`OrbitProgram`) puts the blocks together:
+
+    minimise    R
+    subject to  the rows of each block
+                sum over blocks of busy[i, a] W[a] <= scale[i] R       for orbits i of capacity rows
+                sum over orbits of roots of n[o] x[o] = 1              where roots are free: then
+                                                                       conservation has x[o] times
+                                                                       its right hand side
+
+and then, with R held at its least, the least sum of cost[a] W[a]. R counts in a unit of time in
+which it is near 1; `scale` is 1 but for sensitivities to a little more bandwidth.
+
+Sources: the thesis, LP (4.2) without its axis of time, and section 3.1 for the order of the two
+objectives; averaging over a group as in Bödi, Herr and Joswig, Algorithms for highly symmetric
+linear and integer programs (Mathematical Programming 137, 2013); chapter 5 of the thesis does it
+for the origins, not for destinations and links.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""Client of the SCCL solver: a child process decides one instance after the other.
+"""The SCCL solver from outside: a child process that decides instances, and plans in steps as µs.
 
-From steps to µs and back: what is sent in which step, thrifty, in order and on time.
+`Solver` is the client: its child process decides one instance after the other.
 
-A plan in steps is a `TimedTransfers` whose starts are the numbers of the steps. SCCL lets every
-step begin when the one before has ended everywhere. Here sends keep the order of the steps on every
-link and wait for nothing else than what they send and the links that they cross: the replay of a
-schedule does the same.
+A plan in steps is a `TimedTransfers` whose starts are the numbers of the steps. `thrifty`,
+`in_steps` and `on_time` say what is sent in which step: nothing in vain, in order, and when. SCCL
+lets every step begin when the one before has ended everywhere. Here sends keep the order of the
+steps on every link and wait for nothing else than what they send and the links that they cross: the
+replay of a schedule does the same.
 """
 
 from __future__ import annotations

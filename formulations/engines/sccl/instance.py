@@ -1,19 +1,19 @@
-"""Instance in steps as whole numbers for the solver, and the solver's answer as a plan.
+"""Instance in steps as whole numbers for the solver, and what is proved of it without a search.
 
 Chunks with one destination never need copies, so those that begin at the same devices are
 counted, not distinguished: a flow. What arrives is dealt out to them afterwards. Everything that
-crosses to the other process is a list of whole numbers (`Instance.request`).
+crosses to the other process is a list of whole numbers (`Instance.request`), and the solver's
+answer becomes a plan.
 
-What links carry in a round, as exact fractions, and what that proves about steps and rounds.
+What links carry in a round are exact fractions (`capacities`). A round is the time that one chunk
+takes over the slowest link; a link of ``b`` times its bandwidth carries ``b`` chunks in a round and
+``floor(b * r)`` in a step of r rounds.
 
-A round is the time that one chunk takes over the slowest link; a link of ``b`` times its bandwidth
-carries ``b`` chunks in a round and ``floor(b * r)`` in a step of r rounds.
-
-Three bounds need no search. A chunk crosses one way in a step, so there are at least as many steps
-as paths from a holder to the farthest destination. Of N chunks that must leave a set of devices,
-whose links out carry B chunks in a round, at least N / B rounds are made, however they are dealt
-out to steps: the inverse of the bandwidth of the cut (SCCL, section 2). And all links together
-carry all that chunks cross on their shortest paths.
+Three bounds need no search (`Least`). A chunk crosses one way in a step, so there are at least as
+many steps as paths from a holder to the farthest destination. Of N chunks that must leave a set of
+devices, whose links out carry B chunks in a round, at least N / B rounds are made, however they are
+dealt out to steps: the inverse of the bandwidth of the cut (SCCL, section 2). And all links
+together carry all that chunks cross on their shortest paths.
 """
 
 import math

@@ -1,21 +1,20 @@
-"""Plans in steps of any collective, side by side as `list_scheduling.search` takes it apart.
+"""Plans in steps of any collective: how instances are decided, and the Pareto front of all of them.
 
-What adds up is planned backwards and what spreads behind it, each in steps of its own; steps and
-rounds that are requested are those of each side.
+`solve` takes a collective side by side, as `list_scheduling.search` takes it apart: what adds up is
+planned backwards and what spreads behind it, each in steps of its own; steps and rounds that are
+requested are those of each side.
 
-One collective without sums in steps: what is proved of it, and how an instance is decided.
+`Question` is one side, a collective without sums: what is proved of it in steps, and how an
+instance is decided. First what needs no search: bounds, and list scheduling in rounds, whose plans
+have steps of one round each. Then constraint programming, for plans that look the same under a
+symmetry of the cluster before all others. A symmetric plan is a plan; its absence proves nothing.
 
-First what needs no search: bounds, and list scheduling in rounds, whose plans have steps of one
-round each. Then constraint programming, for plans that look the same under a symmetry of the
-cluster before all others. A symmetric plan is a plan; its absence proves nothing.
-
-Pareto front of latency against bandwidth: fewest rounds per chunk for each number of steps.
-
-For each number of steps S, from the distance on, instances of C chunks per shard and R rounds are
-decided in the order of R / C, the time per byte, then of C (SCCL, algorithm 1): the first that is
-found is the best of S, among C up to the largest requested. It ends when R / C is that of the
-worst cut, which no plan is below, whatever its steps. Instances that are no better than one of
-fewer steps, or that the two bounds refute, are not asked.
+`pareto` finds the front of latency against bandwidth: the fewest rounds per chunk for each number
+of steps. For each number of steps S, from the distance on, instances of C chunks per shard and R
+rounds are decided in the order of R / C, the time per byte, then of C (SCCL, algorithm 1): the
+first that is found is the best of S, among C up to the largest requested. It ends when R / C is
+that of the worst cut, which no plan is below, whatever its steps. Instances that are no better than
+one of fewer steps, or that the two bounds refute, are not asked.
 """
 
 import math

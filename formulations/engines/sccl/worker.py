@@ -1,15 +1,13 @@
 """``python -m formulations.engines.sccl.worker``: instances decided in a process of its own.
 
 As `formulations.engines.cp_sat.worker`, but it answers one request after the other, each with one
-line:
-``status`` (found, impossible or undecided), the sends and the rounds of the steps. It ends at once
-when the pipe that requests come through is closed.
+line: ``status`` (found, impossible or undecided), the sends and the rounds of the steps. It ends at
+once when the pipe that requests come through is closed.
 
-A collective in S steps of R rounds together, as a constraint program.
-
-Step s = 0 .. S-1 takes ``r[s] >= 1`` rounds, and ``sum of r[s] = R``. For every chunk c that
-several devices need and every path w from a device u to a device v a literal ``x[c, w, s]``; for
-every chunk and device ``has[c, v, s]``, whether it is there when step s begins:
+An instance is a collective in S steps of R rounds together, as a constraint program (`Model`). Step
+s = 0 .. S-1 takes ``r[s] >= 1`` rounds, and ``sum of r[s] = R``. For every chunk c that several
+devices need and every path w from a device u to a device v a literal ``x[c, w, s]``; for every
+chunk and device ``has[c, v, s]``, whether it is there when step s begins:
 
     has[c, v, 0] = 1 for holders, 0 for others
     has[c, v, s + 1] = has[c, v, s] + sum of x[c, w, s] into v      so it comes once at most

@@ -1,20 +1,18 @@
-"""Pairs of chunks and transfers, and their symmetry.
+"""What TACCL routes: chunks on a logical topology, the pairs of both, and their symmetry.
 
-A chunk goes only over devices on some shortest path from a holder to a destination (section 4.1),
-shortest by links' costs or by the number of transfers: each is allowed, as the paper leaves open
-which is meant. Of pairs that a symmetry exchanges one stands for all: they are one variable.
+`Logical` is the logical topology: the transfers between devices that store which a sketch leaves
+(section 3). A transfer is a path from one device that stores to another; where it crosses switches
+it is one edge of a switch's hyper-edge, and the physical links that it shares with other transfers
+are its ports.
 
-What is routed: chunks, neighbours of a shard joined (section 5.2), on a logical topology.
+`Part` has the chunks, neighbours of a shard joined (section 5.2). A sum to one rank is the time
+reversal of a spreading: its paths are found from the rank that adds up to those that contribute, on
+transfers taken from end to beginning, and turned back when they are ordered (section 4.3).
 
-A sum to one rank is the time reversal of a spreading: its paths are found from the rank that adds
-up to those that contribute, on transfers taken from end to beginning, and turned back when they are
-ordered (section 4.3).
-
-The logical topology: the transfers between devices that store which a sketch leaves (section 3).
-
-A transfer is a path from one device that stores to another; where it crosses switches it is one
-edge of a switch's hyper-edge, and the physical links that it shares with other transfers are its
-ports.
+`Pairs` are of chunks and transfers. A chunk goes only over devices on some shortest path from a
+holder to a destination (section 4.1), shortest by links' costs or by the number of transfers: each
+is allowed, as the paper leaves open which is meant. Of pairs that a symmetry exchanges one stands
+for all: they are one variable.
 """
 
 from dataclasses import dataclass, replace

@@ -1,6 +1,7 @@
 """Step 1, path encoding (formulation 2): which chunk takes which path, order left open.
 
-What paths have to meet besides spreading chunks: forced pairs, and hosts that are crossed to.
+`Demands` are what paths have to meet besides spreading chunks: forced pairs, and hosts that are
+crossed to.
 """
 
 from __future__ import annotations

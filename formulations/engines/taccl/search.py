@@ -1,10 +1,10 @@
 """Search in three steps: quick paths, then those of the program, ordered and offered.
 
-Paths quickly: one chunk after the other along whatever is soonest there over links so far.
-
-The plan to begin with. A chunk spreads from device to device, each time over the transfer for which
-the later of two times is least: when the chunk would be there if it never waited, and when the
-busiest link of the transfer would have carried everything so far. Images by symmetry go along.
+Quick paths are the plan to begin with (`route`): one chunk after the other along whatever is
+soonest there over links so far. A chunk spreads from device to device, each time over the transfer
+for which the later of two times is least: when the chunk would be there if it never waited, and
+when the busiest link of the transfer would have carried everything so far. Images by symmetry go
+along.
 """
 
 from dataclasses import dataclass, replace

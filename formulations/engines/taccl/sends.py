@@ -1,13 +1,14 @@
-"""Sends of chunks on their paths, what each waits for, and the times that an order gives them.
+"""Sends of chunks on their paths, the times that an order gives them, and what is sent together.
 
-Step 3, contiguity encoding (formulation 3): what is sent together, sharing one latency.
+`Sends` have what each send waits for; `times` are those that an order gives them.
 
-The paper's model of a link: a transfer takes ``alpha + beta s`` and holds the link for all of it;
-chunks that go together take one alpha for the sum of their bytes, and are there only when the last
-of them is. `ccl.plans` says otherwise: latency does not hold a link, so that chunks one after
-the other overlap theirs. What goes together here then gains nothing and only waits. So the program
-is solved and its time reported in the paper's model; its order is offered like any other, and the
-replay decides.
+`Contiguity` is step 3, contiguity encoding (formulation 3): what is sent together, sharing one
+latency. The paper's model of a link: a transfer takes ``alpha + beta s`` and holds the link for all
+of it; chunks that go together take one alpha for the sum of their bytes, and are there only when
+the last of them is. `ccl.plans` says otherwise: latency does not hold a link, so that chunks one
+after the other overlap theirs. What goes together here then gains nothing and only waits. So the
+program is solved and its time reported in the paper's model; its order is offered like any other,
+and the replay decides.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sketch derived when none is given, and its description for the log.
+"""Sketch derived when none is given, its description for the log, and its symmetry offsets.
 
 * `between`: of the GPUs of another host that a GPU reaches over one link of its own, one: that
   with its place in the host, so that there is one connection per NIC and host (section 6.1).
@@ -8,10 +8,9 @@
 * `offsets`: of all offsets that are symmetries of the logical topology and of the collective as
   many as leave no GPU in its place together, those that move most first.
 
-Symmetry offsets of a sketch: verified on the logical topology and on the collective.
-
-An offset that is no symmetry of both would make the program infeasible; it is left
-out, with a sentence that says why.
+Offsets of any sketch are verified on the logical topology and on the collective (`with_offsets`):
+one that is no symmetry of both would make the program infeasible; it is left out, with a sentence
+that says why.
 """
 
 from collections import defaultdict

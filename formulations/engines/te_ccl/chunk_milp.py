@@ -1,15 +1,10 @@
 """The integer program of whole chunks on a grid of epochs, built with sparse matrices.
 
-Its mathematics is the docstring of `formulations.models.te_ccl_milp`; its variables are laid out
-in `formulations.engines.epoch_grid.windows`, its rows in
-`formulations.engines.te_ccl.chunk_milp` and `formulations.engines.epoch_grid.epochs`.
-
-Families of rows of the model of whole chunks, each one sparse matrix.
-
-Their mathematics is the docstring of `formulations.models.te_ccl_milp`. Every variable is one
-entry of a flat vector whose indices (epoch, hop, chunk) or (epoch, device, chunk) are arrays.
-
-The rows of limited buffers in the model of whole chunks; `epoch_grid.memory` says them.
+Its mathematics is the docstring of `formulations.models.te_ccl_milp`. Every variable is one entry
+of a flat vector whose indices (epoch, hop, chunk) or (epoch, device, chunk) are arrays
+(`formulations.engines.epoch_grid.windows`). Every family of rows is one sparse matrix: those of the
+model are `ChunkRows`, those of limited buffers `Keeping`, of which
+`formulations.engines.epoch_grid.epochs` has the mathematics.
 """
 
 from __future__ import annotations

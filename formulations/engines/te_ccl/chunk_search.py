@@ -1,18 +1,16 @@
 """Search over the model of whole chunks: on which grids, for which horizons, until when.
 
-The horizons for which the model of whole chunks is solved: from above, in halves, or by the paper.
+`Horizons` solves the model on one grid: from above, in halves, or by the paper. The smallest
+horizon K that has a solution is found by descending from one that is known to be enough, or by
+bisection between the latency, the lower bounds and that one. Every K that is tried is in the log.
 
-The smallest horizon K that has a solution is found by descending from one that is known to be
-enough, or by bisection between the latency, the lower bounds and that one. Every K that is tried
-is in the log.
-
-Algorithm 1 of TE-CCL (appendix E) finds a horizon that is enough from models of 4, 8 and 12 long
-epochs: for one candidate after the other of the whole time, in µs, it decides whether a schedule of
-that time exists. As printed, its loop over candidates goes on after one has worked, so that the
-last counts and not the smallest; no candidates are given, and none that works leaves its answer
-undefined. Here candidates are multiples of the lower bound, `SHARES`, ascending; the first that
-works ends it. A schedule on long epochs need not fit into as much time on short ones, where every
-delay is rounded up anew: where it does not, the horizon is doubled.
+Algorithm 1 of TE-CCL (appendix E; `algorithm_1`) finds a horizon that is enough from models of 4, 8
+and 12 long epochs: for one candidate after the other of the whole time, in µs, it decides whether a
+schedule of that time exists. As printed, its loop over candidates goes on after one has worked, so
+that the last counts and not the smallest; no candidates are given, and none that works leaves its
+answer undefined. Here candidates are multiples of the lower bound, `SHARES`, ascending; the first
+that works ends it. A schedule on long epochs need not fit into as much time on short ones, where
+every delay is rounded up anew: where it does not, the horizon is doubled.
 """
 
 from __future__ import annotations

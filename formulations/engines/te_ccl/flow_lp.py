@@ -1,9 +1,8 @@
 """The linear program of amounts on a grid of epochs, built with sparse matrices.
 
 Its mathematics is the docstring of `formulations.models.te_ccl_lp`. Variables are entries of
-flat vectors, inside their windows only; every family of rows is one sparse matrix.
-
-How many variables and rows the model of amounts has (`te_ccl.flow_lp`), uncompiled.
+flat vectors, inside their windows only; every family of rows is one sparse matrix. `count_amounts`
+says how many variables and rows the model has, uncompiled.
 """
 
 from __future__ import annotations

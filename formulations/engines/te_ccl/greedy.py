@@ -1,12 +1,12 @@
-"""Greedy plan in milliseconds: chunks are routed one destination after the other.
+"""Constructed plans on a grid of epochs: greedy ones in milliseconds, and those of given transfers.
 
-Each demand takes the path that arrives first through what is still free on the grid, from any
-device that holds the chunk by then; what it passes becomes a holder. That is Dijkstra's algorithm
-on the grid of epochs with reservations. The order of demands is by distance, in turns, then by
-chance; the best of several orders wins. Models use it as a first plan and for a horizon known to
-be enough: it proves nothing.
+`greedy` routes chunks one destination after the other. Each demand takes the path that arrives
+first through what is still free on the grid, from any device that holds the chunk by then; what it
+passes becomes a holder. That is Dijkstra's algorithm on the grid of epochs with reservations. The
+order of demands is by distance, in turns, then by chance; the best of several orders wins. Models
+use it as a first plan and for a horizon known to be enough: it proves nothing.
 
-Given transfers, one after the other, each as early as what is free lets it: constructed plans.
+`place` takes given transfers, one after the other, each as early as what is free lets it.
 """
 
 import heapq

@@ -1,4 +1,4 @@
-"""Master of tree column generation: the weight of each tree of the pool.
+"""Master of tree column generation: the weight of each tree of the pool, exact in the end.
 
 Sets: trees T of the pool, demands c (one root of each orbit,
 `formulations.engines.tree_columns.task`), rows i of links or shared limits that look alike, and
@@ -17,21 +17,19 @@ The duals are a price on every row; a tree that is cheaper than its demand pays 
 the prices, what the cheapest trees cost at them is a lower bound on R
 (`formulations.engines.tree_columns.price`).
 
-Exact rationals from the basis of a floating-point optimum.
-
-What a solver says of a basis is which columns carry something and which rows are tight; that is a
-square system of whole numbers. It is solved modulo a prime and lifted digit by digit (Dixon,
-Numerische Mathematik 40, 1982), which takes as many small products as the answer has digits, then
-read as fractions and checked exactly. So nothing is left of the solver's rounding.
-
-Exact weights of trees: the last basis in whole numbers, or the nearest weights that add up.
-
-In units in which bytes d and rates n are whole numbers, weights w and time r satisfy
+`exact_weights` are those of the last basis in whole numbers, or the nearest weights that add up. In
+units in which bytes d and rates n are whole numbers, weights w and time r satisfy
 
     sum of w over the trees of a demand = 1, or = x of its pair;  sum of x = 1
     sum of w[T] d[T] count[i, T] = n[i] r                       each tight row i,
 
 as many equations as the basis has columns.
+
+`exactly_solved` makes exact rationals from the basis of a floating-point optimum. What a solver
+says of a basis is which columns carry something and which rows are tight; that is a square system
+of whole numbers. It is solved modulo a prime and lifted digit by digit (Dixon, Numerische
+Mathematik 40, 1982), which takes as many small products as the answer has digits, then read as
+fractions and checked exactly. So nothing is left of the solver's rounding.
 """
 
 from __future__ import annotations

@@ -10,12 +10,11 @@ where of the roots of an all-reduce the cheapest pair of an in-tree and an out-t
 for all bytes. Links have a tiny price more than they are given, so that paths do not wander; the
 sum counts it, and the bound holds as it stands.
 
-Cheapest trees that may pass vertices which need not be reached: memory, switches that copy.
-
-Which of them a tree passes is a choice; once it is made, a cheapest out-tree over the others and
-these is found as usual. Few are all tried, which is exact. Of many, those that a tree over all of
-them has as leaves are left out, then one after the other is tried without and with: a good tree,
-not always a cheapest one.
+Trees may pass vertices which need not be reached: memory, switches that copy (`cheapest`). Which of
+them a tree passes is a choice; once it is made, a cheapest out-tree over the others and these is
+found as usual. Few are all tried, which is exact. Of many, those that a tree over all of them has
+as leaves are left out, then one after the other is tried without and with: a good tree, not always
+a cheapest one.
 """
 
 from __future__ import annotations

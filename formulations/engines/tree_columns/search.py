@@ -5,27 +5,26 @@ its prices say which trees are missing, and the cheapest of all out-trees are fo
 once (`formulations.engines.kernels.arborescence`). What they cost is a lower bound on R, so the
 search ends with a proof. Prices between those of the best bound and the newest make fewer rounds.
 
+The pool begins with the trees of a few steps of Frank and Wolfe on a smooth maximum of the loads
+(`warmed`). The rows are priced by how full they are, exp(sharpness * load); the cheapest trees at
+these prices get a share of the data, as much as lowers the smooth maximum most. The sharpness
+grows, so the loads come near the best ones, and the trees that were used are a pool in which the
+master finds far better combinations than it would from its own first prices, which see a row or two
+at a time.
+
 While trees of least depth do nearly as well as any, only these are taken, because a tree's depth
-is what the first data waits. Afterwards a second objective may choose among forests of the same
-R. At last the weights are made exact from the basis (`formulations.engines.tree_columns.master`).
+is what the first data waits. At last the weights are made exact from the basis
+(`formulations.engines.tree_columns.master`), and the trees of links are a forest of routes
+(`forest_of`).
+
+Afterwards a second objective may choose, of all forests of the same R, one that is less deep or
+sends less weighted data (`refined`). R is fixed, and the same master minimises what its trees cost:
+hops from the root to the last device, or bytes times costs of links. For costs of links the
+cheapest missing tree is again an arborescence, whose lengths are prices and costs together, so the
+minimum is exact. For depth it is not: trees of least depth and trees that pay for a hop are tried,
+which is good, not always best.
 
 Source: thesis, section 5.2, "Additional thoughts", for columns that are trees.
-
-Of all forests of the best rate, one that is less deep or sends less weighted data.
-
-R is fixed, and the same master minimises what its trees cost: hops from the root to the last
-device, or bytes times costs of links. For costs of links the cheapest missing tree is again an
-arborescence, whose lengths are prices and costs together, so the minimum is exact. For depth it is
-not: trees of least depth and trees that pay for a hop are tried, which is good, not always best.
-
-Trees of links as a forest of routes.
-
-Trees to begin with: steps of Frank and Wolfe on a smooth maximum of the loads.
-
-The rows are priced by how full they are, exp(sharpness * load); the cheapest trees at these prices
-get a share of the data, as much as lowers the smooth maximum most. The sharpness grows, so the
-loads come near the best ones, and the trees that were used are a pool in which the master finds
-far better combinations than it would from its own first prices, which see a row or two at a time.
 """
 
 from __future__ import annotations

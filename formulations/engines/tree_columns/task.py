@@ -1,21 +1,20 @@
-"""Task of the tree search: demands of one root, and rows of links that look alike.
+"""Task of the tree search: a cluster as trees see it, demands of one root, rows that look alike.
 
 A group H that leaves no GPU in its place takes each root to |H| roots, so one of each orbit is
 enough: the others take the images of its trees. If trees of the representatives weigh w(T), each
 link of an orbit i carries |H| / |i| times what those trees put on the links of i together, so one
 row for each orbit is exact and nothing is averaged (the same for shared limits).
 
-A cluster as trees see it: vertices where they may branch, relays between them, cheapest trees.
-
-A tree branches at devices that copy. Data crosses all others as it came: they are relays, and a
-path over them from one vertex to the next is the cheapest for the prices of the day. A tree must
-reach the ranks that want its data; other vertices, such as memory, switches that copy and ranks
-that want nothing, are reached where that is cheaper (`formulations.engines.tree_columns.price`).
+A tree (on a `Side`) branches at devices that copy. Data crosses all others as it came: they are
+relays, and a path over them from one vertex to the next is the cheapest for the prices of the day.
+A tree must reach the ranks that want its data; other vertices, such as memory, switches that copy
+and ranks that want nothing, are reached where that is cheaper
+(`formulations.engines.tree_columns.price`).
 
 Reductions are read backwards: in-trees are out-trees of the reversed cluster, in which what adds
 is what copies. Links keep their numbers.
 
-What no forest can hold, in words; it loads neither a solver nor a compiler.
+`refusal` says in words what no forest can hold; it loads neither a solver nor a compiler.
 """
 
 from __future__ import annotations
