@@ -341,7 +341,7 @@ def execute(
         Of the orders and of the values.
     slots
         Messages that a connection holds, at least 1; None for what it holds of the program's
-        protocol (`interchange.execution`).
+        protocol (`SLOTS`).
     keep_input
         Whether writing the input of an out-of-place call is wrong; else it is a remark.
 

@@ -1,17 +1,15 @@
 """What messages carry becomes sends in epochs, in the order of the run.
 
-Every send takes the first epoch in which its rank holds what the program sends, and no more: a
-schedule sends of a sum what its rank has added up so far, so what the program adds later must
-arrive after the send has started. Links keep the order of the run. Epochs are as long as the
-quickest hop; under shared limits, where sends are spread over their epochs, a quarter of it.
+A program says in which order a connection carries its messages, and nothing about messages of
+different connections that meet on a link. `ordered` lets each wait for what it needs, and a link
+goes to the one that can start first, of several to the one that came first in the run.
+
+Every send takes the first epoch in which its rank holds what the program sends, and no more
+(`Placer`): a schedule sends of a sum what its rank has added up so far, so what the program adds
+later must arrive after the send has started. Links keep the order of the run. Epochs are as long as
+the quickest hop; under shared limits, where sends are spread over their epochs, a quarter of it.
 
 The epochs are the least that fulfil all of this, found by going over the sends until none moves.
-
-In which order links take what messages carry: whatever can start first goes first.
-
-A program says in which order a connection carries its messages, and nothing about messages of
-different connections that meet on a link. Here each waits for what it needs, and a link goes to
-the one that can start first, of several to the one that came first in the run.
 """
 
 import heapq

@@ -1,16 +1,15 @@
-"""Programs of thread blocks as machines: one thread a block, one action a step.
+"""Programs of thread blocks as machines, and the orders in which the actions of any machine may go.
 
-Each message has its own mailbox; a counter for each connection says how many were sent and one how
-many were taken. A step for which others wait posts a counter of its own.
+`machine_of` makes one thread of a block, and one action of a step. Each message has its own
+mailbox; a counter for each connection says how many were sent and one how many were taken. A step
+for which others wait posts a counter of its own.
 
-A machine's effects on numpy arrays, in any order of its actions.
+`Walk` finds an order in which a machine's actions may happen: one thread at a time, chosen by a
+`Queue`. `Interpreter` carries out their effects on numpy arrays, in any order.
 
-In which order a machine's actions may happen: one thread at a time, chosen by a queue.
-
-Whether all threads finish, and in words why not.
-
-Counters only grow, so a machine either finishes in every order of its threads or stops in every
-order at the same actions: one walk tells.
+`deadlock` says whether all threads finish, and in words why not. Counters only grow, so a machine
+either finishes in every order of its threads or stops in every order at the same actions: one walk
+tells.
 """
 
 import heapq

@@ -1,24 +1,20 @@
 """From a program back to a plan: what its messages do to the chunks of a collective.
 
-A program is run once with marks in the place of data (`run`), so that it is known which
-contributions every message carries. Messages take quickest paths over a topology and
-get epochs in which everything a send needs is there and nothing else is (`_lift_place`). A
-program may keep what it received apart from its own and send either. Where it does, sends of the
-schedule name what they carry (`ccl.plans.Send.terms`). What no schedule can say has none, and the
-reason is reported.
+A program's machine is run once with marks in the place of data (`run`), so that it is known which
+contributions every message carries. All threads that can go on do one action, turn after turn, so
+that what comes out is in an order in which things may happen. Messages never wait for room; what
+stands still then stands still in every executor.
 
-A program's machine run once with marks in the place of data: which message carries what.
+Messages take quickest paths over a topology (`Routes`: links, and devices that pass on or store
+between ranks) and get epochs in which everything a send needs is there and nothing else is
+(`_lift_place`). A program may keep what it received apart from its own and send either. Where it
+does, sends of the schedule name what they carry (`ccl.plans.Send.terms`). What no schedule can say
+has none, and the reason is reported.
 
-All threads that can go on do one action, turn after turn, so that what comes out is in an order in
-which things may happen. Messages never wait for room; what stands still then stands still in every
-executor.
-
-A chunk of a program is a chunk of the collective, so with n ranks and L chunks per loop there are
-L/n chunks per shard, and L where there are no shards. Where a program works in place alone, the
-shorter buffer of a rank is the part of the longer one that holds its own shard, and two names of
-one cell are made one.
-
-Ways from rank to rank over a topology: links, and devices that pass on or store between.
+A chunk of a program is a chunk of the collective (`Layout`), so with n ranks and L chunks per loop
+there are L/n chunks per shard, and L where there are no shards. Where a program works in place
+alone, the shorter buffer of a rank is the part of the longer one that holds its own shard, and two
+names of one cell are made one.
 """
 
 from collections import Counter, defaultdict

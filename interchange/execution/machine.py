@@ -4,15 +4,13 @@ Each thread does its actions one after the other. An action begins when its coun
 what it waits for, reads and writes cells, and adds one to the counters it posts. Counters only
 grow, so whether all threads finish does not depend on who goes first.
 
-A cell holds one chunk. The first `memory` cells are memory, which any thread may use at any time;
-each cell after them is the mailbox of one message, written once and read after that.
+A cell holds one chunk. The first cells are the `Memory`, the buffers of all ranks, which any thread
+may use at any time; each cell after them is the mailbox of one message, written once and read after
+that.
 
-Buffers of all ranks as cells.
-
-Distinct values in every input, what the outputs must hold at the end, and what is wrong there.
-
-Exact runs use random 64-bit integers, whose sums wrap around without loss: a sum that lacks a
-contribution or has one twice differs in every element.
+`Values` are distinct in every input, with what the outputs must hold at the end; `difference` says
+what is wrong there. Exact runs use random 64-bit integers, whose sums wrap around without loss: a
+sum that lacks a contribution or has one twice differs in every element.
 """
 
 from bisect import bisect_right

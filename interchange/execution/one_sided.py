@@ -1,14 +1,14 @@
 """Programs of puts executed: as `execution`, with what one-sided puts can do wrong.
 
-What is wrong with a program of puts before anything runs: places, channels, semaphores.
+Before anything runs, places, channels and semaphores are checked (`misplaced`, `mismatched`,
+`beyond_limits`).
 
-Programs of puts as machines: threads of a block that go their own way until they meet.
-
-A thread block is several threads of the machine: one for each channel or semaphore and what is done
-with it, since different threads of the kernel do that, and one for each move of data between two
-meetings of its threads, since all of them share in it and nothing says who is how far. What
-nothing but their order in the block separates is in no order here. A port channel is a thread as
-well, which carries out its instructions in order.
+In the machine of a program (`one_sided_machine`) threads of a block go on by themselves until they
+meet. A thread block is several threads of the machine: one for each channel or semaphore and what
+is done with it, since different threads of the kernel do that, and one for each move of data
+between two meetings of its threads, since all of them share in it and nothing says who is how far.
+What nothing but their order in the block separates is in no order here. A port channel is a thread
+as well, which carries out its instructions in order.
 
 Of several calls one after the other, a rank begins the next one when all its thread blocks are
 done and its caller has read the outputs and filled the inputs anew.

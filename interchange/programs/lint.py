@@ -1,13 +1,10 @@
 """What an executor will not take of a program: limits and rules, each broken one in a sentence.
 
-The limits are those of the public executors: microsoft/msccl (src/include/msccl.h and the parser
+`Limits` are those of the public executors: microsoft/msccl (src/include/msccl.h and the parser
 in src/graph/topo.cc), Azure/msccl-executor-nccl and ROCm/rccl (src/include/msccl/msccl_struct.h,
 src/misc/msccl/msccl_parser.cc). A parser keeps the elements of its own rank alone: the <algo>,
 every <gpu>, and the thread blocks and steps of its own <gpu>; so they are counted here.
-
-How much each executor takes.
-
-What an executor will not take of the steps of a thread block.
+`check_blocks` looks at the steps of thread blocks.
 """
 
 import re

@@ -44,10 +44,9 @@ another (`interchange.programs.lowering.cells`), from block to block over a sema
 Messages can be done one after the other in their order, nothing waits for a later one, and so the
 program cannot stand still.
 
-What a thread block is to do becomes its operations, with all that its threads need between.
-
-An errand is one move of data with what it waits for and what waits for it. Threads of a block
-go on while one of them waits or signals, so they meet (``nop``)
+An `Errand` is one move of data with what it waits for and what waits for it. What a `Block` is to
+do becomes its operations, with all that its threads need between. Threads of a block go on while
+one of them waits or signals, so they meet (``nop``)
 
 * after waits, before data is moved or a signal sent;
 * after data was moved, before a signal says so.

@@ -1,23 +1,16 @@
-"""One rank as a process: a thread for each thread block, numpy arrays as buffers.
+"""One rank as a process: a thread for each thread block, numpy arrays as buffers, real messages.
 
-The buffers of a rank, filled by chance, and what a collective makes of them.
+`Buffers` are filled by chance, and `expected` says what a collective makes of them. Every rank
+makes the inputs of all ranks from the seed, so none has to be sent: what comes by the wires can
+only be right if the program is.
 
-Every rank makes the inputs of all ranks from the seed, so none has to be sent: what comes by
-the wires can only be right if the program is.
-
-How messages go from process to process: sockets of ZeroMQ, or gloo of torch.distributed.
-
-Both keep the messages of one connection (from a rank, to a rank, over a channel) in order, as a
-program needs it. All is on the loopback of this machine.
-
-ZeroMQ was chosen for sockets because Jupyter brings it along; gloo because it is what PyTorch runs
-collectives with on processors, so that its own collectives can be compared with (an extra, since
-it is large).
-
-Messages and collectives of torch.distributed's gloo backend, over loopback.
-
-A message is sent and received blocking, in the thread of its thread block; the tag is the channel,
-so that the messages of a connection stay in order.
+Messages go from process to process over sockets of ZeroMQ (`Sockets`), or over gloo of
+torch.distributed (`Gloo`). Both keep the messages of one connection (from a rank, to a rank, over a
+channel) in order, as a program needs it. All is on the loopback of this machine. ZeroMQ was chosen
+for sockets because Jupyter brings it along; gloo because it is what PyTorch runs collectives with
+on processors, so that its own collectives can be compared with (an extra, since it is large). With
+gloo a message is sent and received blocking, in the thread of its thread block; the tag is the
+channel, so that the messages of a connection stay in order.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """A graph of any tool as a topology: what is common to node-link JSON and GraphML.
 
-Which attribute is the bandwidth, which devices are GPUs and whether edges go both ways is decided
-here and in the modules beside it, and said.
-
-Devices of a graph: their kinds, hosts, abilities and places.
-
-Links of a graph: which attribute is the bandwidth, which the latency, and in which unit.
+Which attribute is the bandwidth, which the latency, and in which unit, which devices are GPUs and
+whether edges go both ways is decided here and in the modules beside it, and said: `devices_of`
+finds kinds, hosts, abilities and places of devices, `links_of` what is said of links.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Values of attributes, as JSON or XML give them: numbers, texts, truths.
+"""Attributes of graphs: their values, as JSON or XML give them, and what they mean.
 
-What the attributes of graphs mean, whatever people call them: kinds of devices, GB/s, µs.
+Values are numbers, texts and truths. Meanings are found whatever people call them: kinds of
+devices, GB/s, µs.
 """
 
 import re

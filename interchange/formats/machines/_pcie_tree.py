@@ -1,14 +1,12 @@
-"""A PCIe tree from how far apart devices are, two by two.
+"""A PCIe tree from how far apart devices are, two by two, with bandwidths that no dump says.
 
 Devices that are near each other share a switch; what joins nothing is not drawn. The levels are the
 path classes of ``nvidia-smi topo -m`` and of NCCL (NVIDIA/nccl, src/graph/topo.h).
 
-Bandwidths that no dump of a machine says, in GB/s one way, and latencies in µs.
-
-Sources: data sheets of NVLink (half of the figure both ways, per link); the rate of a PCIe lane
-with its encoding, times 16; NVIDIA/nccl, src/graph/topo.h, for what NCCL plans with, NVLink by the
-architecture that brought it, and links between sockets by the CPUs of a PCIe generation's time.
-Latencies are those of the gallery.
+Bandwidths are GB/s one way, latencies µs. Sources: data sheets of NVLink (half of the figure for
+both directions, per link); the rate of a PCIe lane with its encoding, times 16; NVIDIA/nccl,
+src/graph/topo.h, for what NCCL plans with, NVLink by the architecture that brought it, and links
+between sockets by the CPUs of a PCIe generation's time. Latencies are those of the gallery.
 """
 
 from __future__ import annotations

@@ -1,17 +1,16 @@
 """What ``lstopo --of xml`` writes, as a topology of one host: its PCIe tree with GPUs and adapters.
 
-Packages and PCIe switches become switches. hwloc tells the speed that a PCIe link has at the
-moment, not what it is capable of. NVLinks are in a table of the file that is left out: ``nvidia-smi
-topo -m`` tells them better, and `interchange.formats.merging` joins the two.
+What is worth drawing are packages, PCIe switches, GPUs and network adapters (`Part`). Packages and
+PCIe switches become switches. Objects are nested; caches, cores, groups and host bridges pass on
+what is below them. PCI classes are those of the PCI-SIG: 02 network, 03 display, 12 processing
+accelerator.
 
-Source of the shape: open-mpi/hwloc, its documentation of objects, attributes and hwloc2.dtd.
+hwloc tells the speed that a PCIe link has at the moment, not what it is capable of. NVLinks are in
+a table of the file that is left out: ``nvidia-smi topo -m`` tells them better, and
+`interchange.formats.merging` joins the two.
 
-What is worth drawing in an hwloc topology: packages, PCIe switches, GPUs, network adapters.
-
-Objects are nested; caches, cores, groups and host bridges pass on what is below them. PCI classes
-are those of the PCI-SIG: 02 network, 03 display, 12 processing accelerator.
-
-Source of the shape: open-mpi/hwloc, hwloc/hwloc2.dtd, and its documentation of object types.
+Source of the shape: open-mpi/hwloc, hwloc/hwloc2.dtd, and its documentation of object types and
+attributes.
 """
 
 from __future__ import annotations

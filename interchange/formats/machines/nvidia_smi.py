@@ -4,13 +4,12 @@ NVLinks become links between GPUs or, where every GPU has equally many to every 
 says so, links to one switch; the path classes become a tree of PCIe switches and NUMA domains, to
 which network adapters are attached.
 
+In the `Matrix` that is printed, a header names GPUs and, after them, network adapters; then come a
+row for each and a legend. Cells are separated by tabs, in copies also by spaces; a terminal
+underlines the header. After the cells of a GPU's row come its CPU affinity and its NUMA affinity,
+either of which may be missing.
+
 Source: the legend that the tool prints, and NVIDIA/nccl, src/graph/topo.h, for the path classes.
-
-The matrix that ``nvidia-smi topo -m`` prints.
-
-A header names GPUs and, after them, network adapters; then come a row for each and a legend. Cells
-are separated by tabs, in copies also by spaces; a terminal underlines the header. After the cells
-of a GPU's row come its CPU affinity and its NUMA affinity, either of which may be missing.
 """
 
 import re

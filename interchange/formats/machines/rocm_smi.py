@@ -4,14 +4,11 @@ Pairs of GPUs that XGMI joins directly become links; the others reach each other
 tool says one hop of every pair in an XGMI hive, joined directly or not; the weight tells them
 apart, 15 for every link on the way.
 
-Source: ROCm/rocm-systems, issue 5763 and pull request 7372, for weights and hops.
+Of the `Tables`, the text has a banner for each, then a header of GPUs and a row for each. The JSON
+names pairs in its keys, each pair once, and has all values as text.
 
-The tables that ``rocm-smi --showtopo`` prints, as text or as JSON.
-
-The text has a banner for each table, then a header of GPUs and a row for each. The JSON names pairs
-in its keys, each pair once, and has all values as text.
-
-Source of the shape: ROCm/rocm_smi_lib, python_smi_tools/rocm_smi.py.
+Sources: ROCm/rocm-systems, issue 5763 and pull request 7372, for weights and hops;
+ROCm/rocm_smi_lib, python_smi_tools/rocm_smi.py, for the shape.
 """
 
 import re

@@ -4,11 +4,10 @@ Run it, or paste it into a notebook: it ends with `topology`, and with `problem`
 `result` where there are any. A result is solved again, with the formulation and the options that
 found it, or its plan is written out and verified. Whoever knows clusters by name says so with an
 entry point of the group `GROUP`: a function of a topology that returns what
-`gallery.open_cluster` makes it of, or None.
+`gallery.open_cluster` makes it of, or None. Else a cluster is written out, with runs of devices and
+of links that are alike as loops (`add_topology`).
 
-Expressions of Python as text, laid out as formatters do: one line, or one line for each part.
-
-A cluster written out as Python code: runs of devices and of links that are alike as loops.
+Expressions are laid out as formatters do: one line, or one line for each part (`lines`).
 """
 
 from __future__ import annotations

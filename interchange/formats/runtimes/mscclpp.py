@@ -1,27 +1,19 @@
 """MSCCL++ execution plans: programs of puts, signals and waits as the executor loads them.
 
-A plan is written as the program that `interchange.programs.one_sided` makes of it. A file is read
-as such a program (`one_sided_from_json`), which is executed (`interchange.execution.one_sided`) and
-not drawn.
-
-The executor knows no root; ``root`` stands in the file beside what it reads, for who reads it
-back. Sizes of buffers are never 0 chunks, also where a rank has nothing in them, because it
-divides by them.
-
-Sources of the format: microsoft/mscclpp, src/core/executor/execution_plan.cc and docs/dsl.
-
-Execution plans of MSCCL++ as programs of puts.
+A plan is written as the program that `interchange.programs.one_sided` makes of it: tables first,
+operations by places in them. A file is read as such a program (`one_sided_from_json`), which is
+executed (`interchange.execution.one_sided`) and not drawn; what is not known in it is read past.
 
 Operations name channels by their place among those of their thread block, and remote buffers by
 their place among those that their thread block reaches in that way; a program names ranks and the
 rank's channels. Where thread blocks share an operation (``tbg_info``), all chunks are cut so that
 each share is whole chunks.
 
-The JSON of an execution plan of MSCCL++, field by field; what is not told is read past.
+The executor knows no root; ``root`` stands in the file beside what it reads, for who reads it
+back. Sizes of buffers are never 0 chunks, also where a rank has nothing in them, because it
+divides by them.
 
-Source: microsoft/mscclpp, src/core/executor/execution_plan.cc.
-
-Programs of puts as execution plans of MSCCL++: tables first, operations by places in them.
+Sources of the format: microsoft/mscclpp, src/core/executor/execution_plan.cc and docs/dsl.
 """
 
 import math

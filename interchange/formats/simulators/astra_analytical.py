@@ -1,4 +1,4 @@
-"""Networks of ASTRA-sim's analytical backend, in YAML.
+"""Networks of ASTRA-sim's analytical backend, in YAML: products of rings, full meshes and switches.
 
 ::
 
@@ -7,21 +7,17 @@
     bandwidth: [ 200.0, 50.0 ]      # GB/s one way of each link
     latency: [ 50.0, 500.0 ]        # ns of each link
 
-Every GPU has a place in each dimension (`interchange.formats.simulators.astra_analytical`). The
-shape is so small that it is read from the events of the parser: no object is made of what the file
-says, and an alias, which could grow without end, is refused where it stands.
-
-Source: astra-sim/astra-network-analytical, common/network-parser/NetworkParser.cc, and
-common/NetworkFunction.cc, where a GB/s is 2^30 bytes a second.
-
-Products of rings, full meshes and switches: made from their dimensions, and recognised.
-
 A GPU has a place in each dimension, and the place in the first one changes fastest with the rank.
 GPUs that differ in one dimension alone are joined as that dimension says: in a ring both ways,
-each with each, or all with a switch of their own.
+each with each, or all with a switch of their own. A ring of two is one link each way. Such products
+are made from their dimensions (`product`) and recognised in a topology (`dimensions_of`).
 
-Source: astra-sim/astra-network-analytical, congestion_aware/multi-dim-topology and
-basic-topology. A ring of two is one link each way.
+The shape is so small that it is read from the events of the parser: no object is made of what the
+file says, and an alias, which could grow without end, is refused where it stands.
+
+Sources: astra-sim/astra-network-analytical, common/network-parser/NetworkParser.cc, and
+common/NetworkFunction.cc, where a GB/s is 2^30 bytes a second; for the products
+congestion_aware/multi-dim-topology and basic-topology.
 """
 
 import math

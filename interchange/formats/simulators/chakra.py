@@ -16,14 +16,13 @@ The files:
 ``network.txt``       else that for ns-3, with ``logical.json``
 ====================  ==========================================================================
 
+The messages of the traces are made here rather than generated (`metadata`, `node`). Numbers and
+names of fields are those of mlcommons/chakra, schema/protobuf/et_def.proto; of the kinds of values
+that an attribute may have, those that are written. A trace is one message after the other, each
+after its length as a varint.
+
 Sources: mlcommons/chakra, schema/protobuf/et_def.proto; astra-sim/astra-sim,
 astra-sim/workload/Workload.cc and system/astraccl/custom_collectives/CustomAlgorithm.cc.
-
-The messages of Chakra's execution traces, made here rather than generated.
-
-Numbers and names of fields are those of mlcommons/chakra, schema/protobuf/et_def.proto; of the
-kinds of values that an attribute may have, those that are written. A trace is one message after
-the other, each after its length as a varint.
 """
 
 import json

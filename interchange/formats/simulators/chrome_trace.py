@@ -4,18 +4,17 @@ Every source device is a process, every link of its own a thread, every crossing
 ("X") in µs, from its first byte entering to its last one arriving. The latency of a crossing
 overlaps the crossing after it, and slices of a thread must not overlap, so a link has as many
 threads as it has crossings under way at once. Arrows ("s", "t", "f" of one id) follow a chunk from
-slice to slice; each is bound to a slice by its beginning. Counters ("C") show the share of links
-that are sending, and how full limited buffers are. Of a symmetric plan the representatives are
-shown, and `images` in the metadata says how many each stands for.
+slice to slice; each is bound to a slice by its beginning. Counters ("C") show over time the share
+of links that are sending, and how full limited buffers are (`busy_links`, `buffered_bytes`). Of a
+symmetric plan the representatives are shown, and `images` in the metadata says how many each stands
+for.
+
+Arrows lead from a transfer to those that take on what it brought, as the
+replay says (`ccl.timeline.Timeline.after`); of a sum a transfer takes on what none before it did,
+or else the last. They are laid end to end (`chains`), so that each chain goes through as many
+transfers as it can: viewers draw a chain as one flow with one beginning and one end.
 
 Reference: Trace Event Format; the complete, flow, counter and metadata events.
-
-Arrows along the paths of chunks lead from a transfer to those that take on what it brought, as the
-replay says (`ccl.timeline.Timeline.after`); of a sum a transfer takes on what none before it did,
-or else the last. They are laid end to end, so that each chain goes through as many transfers as it
-can: viewers draw a chain as one flow with one beginning and one end.
-
-What counters of a replay show over time: the share of links that are busy, and full buffers.
 """
 
 import json

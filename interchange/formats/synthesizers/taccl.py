@@ -1,4 +1,4 @@
-"""Topologies of TACCL: latencies and times per chunk of the links in a host and between hosts.
+"""TACCL's topologies, with latencies and times per chunk in a host and between hosts, and sketches.
 
 A file describes one host. Times are in µs for the size of chunk that it was made for, so that a
 link of β µs has chunk / β bytes a µs; the setting ``chunk_size`` says the size, and where it is
@@ -16,13 +16,12 @@ their numbers: a port is a device, as fast as ``remote_beta`` says in each direc
 GPUs, each as fast as the port, and to one switch between all hosts, which never limits. A way
 between hosts pays ``remote_alpha`` once. Which GPUs are to send is in a sketch, not here.
 
-Reference: microsoft/taccl, INPUT_GUIDE.md, taccl/topologies and taccl/examples/topo.
-
 Sketches are files of their own: TACCL's, and the plain form of ours (`ccl.serialization.sketches`).
 A sketch speaks of the GPUs of a cluster, so that it is read for the topology that is open, and
 brings no topology of its own.
 
-Reference: TACCL, NSDI 2023, listing 1; microsoft/taccl, taccl/examples/sketch.
+References: microsoft/taccl, INPUT_GUIDE.md, taccl/topologies and taccl/examples/topo; for sketches
+TACCL, NSDI 2023, listing 1, and taccl/examples/sketch.
 """
 
 import math

@@ -4,7 +4,6 @@ In four stages: the plan's sends, trees or flows become hops of parts of chunks,
 messages between ranks in an order in which they can all be done (`hops`), chunks get their places
 in the buffers (`cells`), and the messages become steps of thread blocks that wait for one another
 (here). Instances of a program do the same several times side by side, each on channels of its own.
-
 `Program.notes` says what the program does not keep of the plan.
 
 Every connection, from a rank to another over a channel, has a thread block of its own at either

@@ -1,6 +1,8 @@
-"""Where chunks lie in the buffers that a runtime is called with.
+"""Where chunks lie in the buffers of a runtime, instances of programs, and what steps wait for.
 
-With n ranks and c chunks per shard, a chunk j of a rank's own shard lies at
+Every lowering begins with chunks cut in pieces, and the sizes that a program is for (`cut`).
+
+With n ranks and c chunks per shard, a chunk j of a rank's own shard lies (`Buffers`) at
 
 ================  =========================  ===============================
 collective        input                      output
@@ -18,18 +20,15 @@ scatter           r c + j of the root        j, of rank r
 and each of these is `pieces` times as long where chunks are cut. This is how NCCL lays out its
 buffers. Called in place, the shorter buffer is the rank's own shard of the longer one.
 
-What every lowering begins with: chunks cut in pieces, and the sizes that a program is for.
-
-A program several times side by side, so that more thread blocks share the work.
-
+`repeated` makes a program several times side by side, so that more thread blocks share the work.
 Every chunk of the program is cut in as many parts as there are instances, and each instance moves
 one part on channels of its own. A run of n chunks from i on becomes, of instance k among m, the
 run of n parts from i m + k n on: the parts of a run lie one after the other, so that a run stays
 one. The same chunks are always moved in the same runs, or else the parts would not meet.
 
-What a step must wait for: whoever wrote what it reads, and whoever used what it overwrites.
-
-Steps are added in an order in which they could be done one after the other. A step waits for
+`Waits` say what a step must wait for: whoever wrote what it reads, and whoever used what it
+overwrites. Steps are added in an order in which they could be done one after the other. A step
+waits for
 
 * the last step that wrote a cell that it reads or writes, and
 * all steps that have read a cell since, which it writes,

@@ -1,18 +1,18 @@
-"""Plans of all kinds as hops: which part of which chunk goes from device to device, in what order.
+"""Plans of all kinds as hops from device to device, and these as messages from rank to rank.
 
-Every chunk is cut into as many equal pieces, so that each share of it that goes a way of its own is
-a run of pieces (`Part`). Shares of forests are exact fractions, and the pieces their least common
+`hops_of` says which part of which chunk goes from device to device, in what order. Every chunk is
+cut into as many equal pieces, so that each share of it that goes a way of its own is a run of
+pieces (`Part`). Shares of forests are exact fractions, and the pieces their least common
 denominator; those of flows and of sends of a part of a chunk are the nearest fractions. Where that
 would take too many pieces, shares are rounded to whole pieces, the largest remainders first.
 
 Times only order the hops. A schedule's are its own, the µs at which each send starts and has
 arrived; of forests and flows, whose parts follow one another without end, a link takes one step.
 
-Hops among devices become messages among ranks, in one order in which all can be done.
-
-A program knows ranks alone, so what goes through switches, NICs and memories goes from the rank
-that it left to the rank that it reaches: what a switch copies is sent once to each, and what a
-switch adds up is sent by each and added where it arrives.
+`messages_of` makes messages among ranks, in one order in which all can be done. A program knows
+ranks alone, so what goes through switches, NICs and memories goes from the rank that it left to the
+rank that it reaches: what a switch copies is sent once to each, and what a switch adds up is sent
+by each and added where it arrives.
 
 A message is sent at the moment at which it arrives, if what its sender holds of the chunk is then
 still what left it; then nothing has to be under way, and all messages in their order, one after

@@ -1,13 +1,12 @@
-"""What the elements of an NCCL system XML stand for: parts in trees, and bonds beside these.
+"""What an NCCL system XML stands for: parts in trees, bonds beside these, and their bandwidths.
 
 Source of the meaning: NVIDIA/nccl, src/graph/topo.cc, which builds its graph in the same order:
 CPUs with what is below them, then NVLinks, then NVLink-C2C, then links between PCIe switches.
 
-Bandwidths that NCCL and RCCL plan with, and those of data sheets, GB/s one way.
-
-Sources: NVIDIA/nccl, src/graph/topo.h and topo.cc, for NVLink, PCIe and CPUs; ROCm/rccl,
-src/graph/topo.h, for xGMI; data sheets of the GPUs, halved since these add both directions; the
-PCI Express base specifications for gigatransfers and line codes.
+Bandwidths are those that NCCL and RCCL plan with, and those of data sheets, GB/s one way. Sources:
+NVIDIA/nccl, src/graph/topo.h and topo.cc, for NVLink, PCIe and CPUs; ROCm/rccl, src/graph/topo.h,
+for xGMI; data sheets of the GPUs, halved since these add both directions; the PCI Express base
+specifications for gigatransfers and line codes.
 """
 
 from __future__ import annotations

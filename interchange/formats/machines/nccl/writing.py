@@ -1,9 +1,8 @@
 """Writes a drawn host as an NCCL system XML, and says how it differs when it is read again.
 
 Nothing is reported lost from knowledge of the writer: what was written is read by the reader, and
-the two clusters are compared.
-
-In what two clusters differ, in sentences, where devices of one are known in the other.
+the two clusters are compared. `difference` says in sentences in what they differ, where devices of
+one are known in the other.
 """
 
 import math

@@ -5,18 +5,15 @@ A plan is written as the program that `interchange.programs.lowering` makes of i
 the collective becomes a schedule on the open cluster or, where none is open, on one with a link
 wherever the program sends.
 
+What is written has the attributes that any of the public executors wants. A send names where its
+peer puts what it sends, and a receipt where its peer has it from: nobody runs by that, but checkers
+compare the two ends. What a step has nothing for is written as the compilers of MSCCL write it
+(``srcbuf="i" srcoff="-1"``, ``dstbuf="o" dstoff="-1"``): the executors' parsers ask for the
+attributes and look at the buffers' names. They read neither a declaration of XML nor line breaks
+between attributes, and skip what they do not know, which is why ``root`` may stand there.
+
 Sources of the format: microsoft/msccl-tools (msccl/language/ir.py), the parsers of microsoft/msccl
 (src/graph/topo.cc) and ROCm/rccl (src/misc/msccl/msccl_parser.cc).
-
-Programs as MSCCL XML: the attributes that any of the public executors asks for.
-
-A send names where its peer puts what it sends, and a receipt where its peer has it from: nobody
-runs by that, but checkers compare the two ends. What a step has nothing for is written as the
-compilers of MSCCL write it (``srcbuf="i" srcoff="-1"``, ``dstbuf="o" dstoff="-1"``): the
-executors' parsers ask for the attributes and look at the buffers' names (microsoft/msccl,
-src/graph/topo.cc; ROCm/rccl, src/misc/msccl/msccl_parser.cc). They read neither a declaration of
-XML nor line breaks between attributes, and skip what they do not know, which is why ``root`` may
-stand there.
 """
 
 from dataclasses import dataclass, replace

@@ -2,9 +2,8 @@
 
 What is wrong in a file is refused with its line: numbers with gaps, references to what is not
 there, a rank that sends to itself, steps of unknown types, a step waited for that does not say so.
-What executors ignore is named and left out.
-
-What MSCCL XML calls things, by executor.
+What executors ignore is named and left out. What MSCCL XML calls things differs by executor
+(`collective_name`).
 """
 
 from collections import Counter

@@ -1,18 +1,17 @@
-"""The trees of ForestColl as its file has them: names of devices and whole numbers of chunks.
+"""The trees of ForestColl as its file has them, and the cluster on which they grow.
 
-``<Algo nchunkspernode>`` holds a ``<tree root index nchunks height>`` for each tree, and that a
-``<send src dst path>`` for each edge, the path being the devices that it goes over with commas
-between them. A device is written as Python writes its name, at times a tuple: ``(0, 'GPU', 3)`` is
-GPU 3 of box 0 and has commas of its own, in parentheses.
+``<Algo nchunkspernode>`` holds a ``<tree root index nchunks height>`` for each tree, whole numbers
+of chunks, and that a ``<send src dst path>`` for each edge, the path being the devices that it goes
+over with commas between them. A device is written as Python writes its name, at times a tuple:
+``(0, 'GPU', 3)`` is GPU 3 of box 0 and has commas of its own, in parentheses.
+
+The cluster is the open one (`matched`), or one made of the trees alone (`derived`). The names of a
+file are those of the program that wrote it. Where the open cluster has them all, they are the same
+devices. Where it has as many GPUs, these are taken in their order, and every switch is the one that
+the devices around it are linked with. Else the edges of the trees are the links, each as fast as
+its load, so that all of them are busy all the time.
 
 Reference: liangyuRain/ForestColl, pipeline_allgather.py (spanning_trees_to_xml) and README.md.
-
-On which cluster trees of ForestColl grow: the open one, or one made of the trees alone.
-
-The names of a file are those of the program that wrote it. Where the open cluster has them all,
-they are the same devices. Where it has as many GPUs, these are taken in their order, and every
-switch is the one that the devices around it are linked with. Else the edges of the trees are the
-links, each as fast as its load, so that all of them are busy all the time.
 """
 
 import heapq

@@ -1,12 +1,13 @@
-"""Topologies of MSCCL-tools and TACCL: counts of links, and limits on what switches let through.
+"""Clusters and collectives of MSCCL-tools and TACCL: links, limits of switches, and addresses.
 
 MSCCL-tools counts links, each as fast as any other: the setting ``bandwidth`` says how fast. Its
-switches are limits on sets of links, in the same unit. TACCL's form has one host: its links take
-``node_invbws`` µs for a chunk, hosts are joined as ``internode_conn`` says, and with three hosts or
-more a GPU has the bandwidth of one such link for all of them together, in each direction; the GPUs
-of a local switch have likewise one link's bandwidth into it and out of it.
+switches are limits on sets of links, on what they let through, in the same unit. TACCL's form has
+one host: its links take ``node_invbws`` µs for a chunk, hosts are joined as ``internode_conn``
+says, and with three hosts or more a GPU has the bandwidth of one such link for all of them
+together, in each direction; the GPUs of a local switch have likewise one link's bandwidth into it
+and out of it.
 
-Addresses of MSCCL-tools as chunks, and the collective that they are.
+`collective_of` reads addresses as chunks, and finds the collective that they are.
 """
 
 from __future__ import annotations

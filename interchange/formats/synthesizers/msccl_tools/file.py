@@ -5,20 +5,19 @@ topology has ``links[dst][src]``, which counts links, and switches ``[srcs, dsts
 name]``, each a limit on what goes from any of srcs to any of dsts; TACCL's has the matrices of one
 host and how hosts are joined. An algorithm has steps, each of some rounds: in a round a link of
 count n carries n chunks. A send is ``[address, src, dst]``, TACCL's has the time and the link as
-well, ``[address, src, dst, time, link]``, or a sixth item for the
-operation. ``input_map`` and ``output_map`` have the addresses that each
-rank holds at first and in the end; chunks of the collective that share an address are added up.
+well, ``[address, src, dst, time, link]``, or a sixth item for the operation. ``input_map`` and
+``output_map`` have the addresses that each rank holds at first and in the end; chunks of the
+collective that share an address are added up. `Addresses` are those that MSCCL-tools gives to the
+chunks of a collective, with what it calls that.
+
+For writing, `counted_links` counts a topology as MSCCL-tools does: links between GPUs, and limits
+on what goes together. GPUs that no link joins are joined by their shortest way over other devices,
+of these the widest, as fast as its narrowest link. A link that several such paths share, and a
+shared limit, is a switch of MSCCL-tools: it limits what goes from any of its sources to any of its
+destinations.
 
 Reference: microsoft/msccl-tools, msccl/serialization.py, msccl/algorithm.py and msccl/topologies;
 microsoft/taccl, taccl/serialization.py and taccl/reduce_scheduler.py.
-
-Addresses that MSCCL-tools gives to the chunks of a collective, and what it calls that.
-
-A topology as MSCCL-tools counts it: links between GPUs, and limits on what goes together.
-
-GPUs that no link joins are joined by their shortest way over other devices, of these the widest,
-as fast as its narrowest link. A link that several such paths share, and a shared limit, is a switch
-of MSCCL-tools: it limits what goes from any of its sources to any of its destinations.
 """
 
 import math

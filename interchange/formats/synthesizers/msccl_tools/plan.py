@@ -1,11 +1,12 @@
-"""Steps of MSCCL-tools and TACCL as a schedule: a step is an epoch, all of them equally long.
+"""Steps of MSCCL-tools and TACCL as a schedule, and plans with their topologies as such files.
 
-What is sent in a step was there when the step began. An epoch lasts as long as the longest step
-takes on the links, latency included, so that every step fits; the replay, which keeps the order
-and forgets the epochs, says what the plan takes. TACCL's sends have times: they are in that order,
-and a step in which something is sent on that the step brought becomes two.
+A step is an epoch, all of them equally long (`schedule_of`). What is sent in a step was there when
+the step began. An epoch lasts as long as the longest step takes on the links, latency included, so
+that every step fits; the replay, which keeps the order and forgets the epochs, says what the plan
+takes. TACCL's sends have times: they are in that order, and a step in which something is sent on
+that the step brought becomes two.
 
-Topologies and schedules as JSON of MSCCL-tools.
+`write` gives topologies and schedules as JSON of MSCCL-tools.
 """
 
 import math

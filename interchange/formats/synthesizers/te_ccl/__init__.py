@@ -1,16 +1,15 @@
-"""TE-CCL: its input (`input`), and the schedules that it prints.
+"""TE-CCL: its input (`input`), and the schedules that it prints, read and written.
 
-Schedules (microsoft/TE-CCL:teccl/solvers): read, replayed and held to what they say.
-
-A file names devices by number and holds no cluster: it is about the one that is open or that the
-setting ``cluster`` names; without either its links are made of its flows. Its chunk is the one from
-which its bandwidth follows. The plan is a schedule in the epochs of the file where these hold, with
+Schedules (microsoft/TE-CCL:teccl/solvers) are read, replayed and held to what they say. A file
+names devices by number and holds no cluster: it is about the one that is open or that the setting
+``cluster`` names; without either its links are made of its flows. Its chunk is the one from which
+its bandwidth follows. The plan is a schedule in the epochs of the file where these hold, with
 epochs a little longer where TE-CCL drops latencies, or else in the order of the file. The report
 says what the file states, what the replay takes, and which rule explains a difference of more than
 an epoch. A file that breaks a rule whatever latencies count for is refused with the rule, the
 epoch and the link, or with ``lenient`` played in order, each send when it can go.
 
-Writing a schedule as TE-CCL does; every figure is made of the plan again.
+`write_schedule` writes a schedule as TE-CCL does; every figure is made of the plan again.
 """
 
 import json

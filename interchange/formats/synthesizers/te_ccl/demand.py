@@ -1,10 +1,11 @@
-"""Which problem a schedule of TE-CCL solves: who wants what, and how much a chunk is.
+"""Which problem a schedule of TE-CCL solves, and the clusters that TE-CCL builds from a name.
 
-The clusters that TE-CCL builds from a name (microsoft/TE-CCL:teccl/topologies).
+`wanted` finds who wants what, and how much a chunk is.
 
-Devices stand in the order of TE-CCL's numbers, so that number n of a file is ``devices[n]``; names
-are those of the gallery. Figures are GB/s one way and µs. Where the released code slips, `cluster`
-builds what it means and says so; `as_released` builds what it does, on which its own plans are.
+Of a cluster (microsoft/TE-CCL:teccl/topologies), devices stand in the order of TE-CCL's numbers, so
+that number n of a file is ``devices[n]``; names are those of the gallery. Figures are GB/s one way
+and µs. Where the released code slips, `cluster` builds what it means and says so; `as_released`
+builds what it does, on which its own plans are.
 """
 
 import math

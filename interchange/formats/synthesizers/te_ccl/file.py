@@ -1,4 +1,4 @@
-"""What stands in a schedule file of TE-CCL, before anything is made of it.
+"""What stands in a schedule file of TE-CCL, and which devices its numbers are.
 
 The numbers before its keys differ from version to version (``6-Flows`` and ``7-Flows`` are one
 thing), so keys count without them. Times are seconds, here µs; epochs count from 0, numbers of
@@ -11,11 +11,10 @@ the second with an amount of the chunk, as its linear program gives. The way of 
 "Chunk paths" has the same without its first words: a list of such texts, or for amounts a list of
 paths, each a list of pairs of epoch and text.
 
-Which devices the numbers of a TE-CCL schedule are, and what those must be able to do.
-
-A number is a row of TE-CCL's matrix: its switches are among them. On a cluster that is open it is
-the place among all devices, or among the GPUs, or GPUs and switches each count in their order;
-the first of these on which every link of the file exists is taken.
+Switches are among the rows of the matrix. On a cluster that is open a number is the place among all
+devices, or among the GPUs, or GPUs and switches each count in their order; the first of these on
+which every link of the file exists is taken (`placed`). `able` says what devices must be able to
+do.
 """
 
 import math

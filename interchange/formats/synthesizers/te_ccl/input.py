@@ -5,7 +5,7 @@ the name; where its released code slips, the report says so. What it says of the
 in a problem: the report says what it is called here, to be typed at ``te-ccl-milp`` (all-gather) or
 ``te-ccl-lp`` (all-to-all).
 
-What a reader of TE-CCL's schedules can be given.
+`Settings` are what a reader of TE-CCL's schedules can be given.
 """
 
 import json

@@ -1,22 +1,21 @@
-"""What a TE-CCL schedule sends, and which arrival each send relies on.
+"""What a TE-CCL schedule sends, which arrival each send relies on, and which rules it breaks.
 
 Whole chunks are the lines of its flows, with what stops at a switch joined to what leaves it. Of a
 chunk that travels in amounts the paths under "Chunk paths" count, because two equal lines of its
 flows are written once; where there are none, what came first leaves first.
 
-The rules that TE-CCL's own models keep, and where a file breaks one.
-
-With tau the epoch, a chunk that is sent in epoch k over a link that takes ``hold`` for it is there
-at the beginning of epoch ``k + 1 + ceil(hold / tau) - 1 + ceil(alpha / tau)``, but
+`Rules` are those that TE-CCL's own models keep. With tau the epoch, a chunk that is sent in epoch k
+over a link that takes ``hold`` for it is there at the beginning of epoch
+``k + 1 + ceil(hold / tau) - 1 + ceil(alpha / tau)``, but
 
 * a latency of at most a tenth of an epoch counts as none (``alpha_threshold``);
 * of a way through switches the last link takes no epochs of its own, only those of its latency,
   however long it takes for the chunk (``switch_to_gpu_link_on`` false);
 * amounts of the linear program take one epoch on every link, as much as it carries in one.
 
-A link begins as many chunks in ``ceil(hold / tau)`` epochs as it carries in them. The two slips of
-the list are not counted as broken rules, but they are reported; what breaks a rule however the
-latencies are counted (`Breach`) is no plan.
+A link begins as many chunks in ``ceil(hold / tau)`` epochs as it carries in them. The first two
+exceptions (`Rules.slips`) are not counted as broken rules, but they are reported; what breaks a
+rule however the latencies are counted (`Breach`) is no plan.
 """
 
 import math

@@ -1,11 +1,11 @@
-"""From the sends of a TE-CCL schedule to one of ours, on the file's grid as far as that holds.
+"""From the sends of a TE-CCL schedule to one of ours, and what the file says beside its replay.
 
-In turn: the lines as they stand; with switches crossed without a stop; on epochs longer by the
-latencies that TE-CCL drops; and last, when a slip of its grid is more than that, in the file's
-order with epochs of their own: what a send waits for, and what its links carry before it, is done
-in earlier ones.
+The file's grid is kept as far as it holds. In turn: the lines as they stand; with switches crossed
+without a stop; on epochs longer by the latencies that TE-CCL drops; and last, when a slip of its
+grid is more than that, in the file's order with epochs of their own: what a send waits for, and
+what its links carry before it, is done in earlier ones.
 
-What a TE-CCL schedule says of itself beside what its replay takes.
+`Findings` compare what the file says of itself with what its replay takes.
 """
 
 import math
