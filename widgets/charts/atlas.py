@@ -1,6 +1,6 @@
-"""An atlas of regimes as a Plotly figure: collective by size, the best method by colour.
+"""Sweeps as Plotly figures: an atlas of regimes, and a quantity over size, GPUs or hosts.
 
-Rows of a sweep as a Plotly figure: a quantity over size, GPUs or hosts.
+An atlas is collective by size, with the best method by colour.
 """
 
 from __future__ import annotations

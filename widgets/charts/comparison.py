@@ -1,11 +1,8 @@
 """Methods over sizes as Plotly figures: makespans above a bound, alone or over it, or algbw below.
 
 Identity is Okabe-Ito without vermillion, which is kept for bounds; every method has its own marker
-as well, so that no colour stands alone.
-
-What others published of a compared question, on the plot of the comparison.
-
-A star in the colour of the words at its own size, without a line: it is no row of the comparison.
+as well, so that no colour stands alone. What others published of a compared question is a star in
+the colour of the words at its own size, without a line: it is no row of the comparison.
 """
 
 from __future__ import annotations

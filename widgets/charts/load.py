@@ -1,6 +1,7 @@
-"""How busy links are over time: the numbers, and their heat map as a Plotly figure.
+"""How busy links are over time, and lines over one axis, as Plotly figures.
 
-Lines over one axis, in the look of the house: formulas beside simulations.
+`link_load` has the numbers, `link_load_figure` their heat map. `curves` draws formulas beside
+simulations, in the look of the house.
 """
 
 from __future__ import annotations

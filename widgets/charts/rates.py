@@ -1,6 +1,7 @@
-"""The best rate over the bandwidth of classes of links: lines with kinks, and where we are.
+"""Best rates and costs of bandwidth as Plotly figures: lines with kinks, and where we are.
 
-Cost against speed: what nothing cheaper is as fast as, with the request marked.
+`rates_figure` draws the best rate over the bandwidth of classes of links. `front_figure` draws cost
+against speed: what nothing cheaper is as fast as, with the request marked.
 """
 
 from __future__ import annotations

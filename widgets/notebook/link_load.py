@@ -1,12 +1,10 @@
-"""How busy links are over time, in a notebook; a click looks at a link in a player.
+"""Views in a notebook of how busy links are, how good a plan is, and what proves or limits it.
 
-The gap plot in a notebook.
-
-What links are worth (`ccl.bound`) in a notebook: on the drawing, and as bars beside it.
-
-Two plans of one problem in a notebook: where one sends more, and what differs in words.
-
-The bounds of a cluster in a notebook: a list to choose from, what proves each on the drawing.
+* `LinkLoad`: how busy links are over time; a click looks at a link in a player.
+* `GapPlot`: the gap plot.
+* `PriceView`: prices of links (`ccl.bound`), on the drawing and as bars beside it.
+* `DifferenceView`: two plans of one problem: where one sends more, and what differs in words.
+* `CutView`: the bounds of a cluster, a list to choose from, and what proves each on the drawing.
 """
 
 from __future__ import annotations

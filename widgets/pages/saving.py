@@ -1,8 +1,7 @@
 """Saving what a view shows: by the ending of a file's name, told options by name.
 
-`save` knows no view; a view that can be saved is a `Saving`, which says what it holds.
-
-A comparison as a file: a page, a chart, or all of it as JSON.
+`save` knows no view; a view that can be saved is a `Saving`, which says what it holds. A comparison
+is saved as a page, a chart, or all of it as JSON (`comparison_file`).
 """
 
 from __future__ import annotations
@@ -137,7 +136,7 @@ class Saving:
         return save(self._held(), path, **options)
 
     def link(self, *, at: str = HOME) -> str:
-        """Return a link that opens it in the designer; see `widgets.pages.saving.link`."""
+        """Return a link that opens it in the designer; see the function `link`."""
         return link(self._held(), at=at)
 
     def html(self, **options: Any) -> str:

@@ -1,11 +1,8 @@
 """Pictures, films and pages among the formats that are written (`interchange.formats.format`).
 
-One HTML file with the canvas in it: it opens from disk and asks nobody for anything.
-
-The frame of a page that opens from disk: the canvas in it, what it shows, and no request.
-
-The canvas and its state are packed with gzip, which browsers since 2023 unpack by themselves. What
-is in the body stands there until the canvas does: where scripts do not run it is all there is.
+A page is one HTML file with the canvas in it: it opens from disk and asks nobody for anything. The
+canvas and its state are packed with gzip, which browsers since 2023 unpack by themselves. What is
+in the body stands there until the canvas does: where scripts do not run it is all there is.
 """
 
 import base64

@@ -1,15 +1,12 @@
-"""What the canvas draws, as JSON: the drawing, the scene that is played, and the cuts.
+"""What the canvas draws, as JSON, for one plan or for several in step, and the words of its host.
 
-Only the nouns of `ccl` are used; nothing here knows a browser.
+The drawing, the scene that is played and the cuts are made of the nouns of `ccl`; nothing here
+knows a browser. For the players that run in step (`films`, `result_films`), rows of a comparison or
+results are plain values, too: what can be chosen, which are, and their scenes.
 
-Rows of a comparison, or results, for the players that run in step.
-
-Only plain values travel: what can be chosen, which are, and their scenes.
-
-What the canvas and its host tell one another, in one list for every host.
-
-The Dash component takes its properties from it; the notebook widget's traits have the same names,
-which a test holds them to. The JSON shapes are those of `widgets.view_model.scene`.
+`PROPS` and `PAIR_PROPS` list, once for every host, what the canvas and its host exchange; the JSON
+shapes are those of `drawing`, `scene` and `cuts`. The Dash component takes its properties from the
+lists; the notebook widget's traits have the same names, which a test holds them to.
 """
 
 from __future__ import annotations

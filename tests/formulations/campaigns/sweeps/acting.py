@@ -1,5 +1,6 @@
-"""``python -m tests.sweeps.acting``: a child process that does as its task says.
+"""Child process that does as its task says.
 
+It is started with ``python -m tests.formulations.campaigns.sweeps.acting``.
 The name of the formulation is what it does; ``options["file"]`` remembers that it has done it.
 """
 

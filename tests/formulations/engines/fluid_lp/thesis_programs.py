@@ -1,7 +1,6 @@
 """Programs of the thesis that no formulation solves: figures of its text, and of its toys.
 
-All-reduce as the thesis tries it first (section 4.2): toys, to compare two halves with.
-
+All-reduce as the thesis tries it first (section 4.2) are toys, to compare two halves with:
 `usage_bound` is its first relaxation. Sets: pairs (o, d) of ranks, edges e. Variables, all >= 0:
 f[e, o, d], w[e], R.
 
