@@ -67,11 +67,7 @@ def gain_words(cell: Cell) -> str:
 
 
 def atlas_figure(
-    atlas: Atlas,
-    *,
-    scheme: str | None = "light",
-    height: int | None = None,
-    among: Iterable[str] = (),
+    atlas: Atlas, *, scheme: str | None = "light", among: Iterable[str] = ()
 ) -> go.Figure:
     """Draw collectives over sizes, each cell in the colour of the best method with its gain.
 
@@ -81,8 +77,6 @@ def atlas_figure(
         What was found.
     scheme
         As for `colours`.
-    height
-        In pixels; None takes what the rows need.
     among
         As for `colours`.
     """
@@ -108,7 +102,7 @@ def atlas_figure(
             showscale=False,
         )
     )
-    dress(figure, look, height or ROW * len(kinds) + _ROUND)
+    dress(figure, look, ROW * len(kinds) + _ROUND)
     figure.update_xaxes(
         type="category",
         fixedrange=True,
@@ -202,7 +196,6 @@ def sweep_figure(
     over: Over,
     quantity: Quantity,
     scheme: str | None = "light",
-    height: int | None = None,
 ) -> go.Figure:
     """Draw the first lines of a sweep, both axes logarithmic, the gap's alone is not.
 
@@ -214,8 +207,6 @@ def sweep_figure(
         What is below, and what is at the left.
     scheme
         ``light``, ``dark`` or ``auto``; dark before a page has said.
-    height
-        In pixels; None fills what it is put into.
     """
     look = LOOKS[scheme or "dark"]
     figure = go.Figure()
@@ -225,7 +216,7 @@ def sweep_figure(
     dress(
         figure,
         look,
-        height,
+        None,
         margin={"l": 64, "r": 16, "t": 8, "b": 44},
         font={"family": FONT, "size": 12, "color": look.text},
         hoverlabel={"bgcolor": look.ground, "font": {"color": look.ink, "family": FONT}},

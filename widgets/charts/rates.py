@@ -72,9 +72,7 @@ def line_of(curve: RateCurve, words: str, *, mark: int, factor: float) -> Line:
     )
 
 
-def rates_figure(
-    lines: Sequence[Line], *, scheme: str | None = "light", height: int | None = None
-) -> go.Figure:
+def rates_figure(lines: Sequence[Line], *, scheme: str | None = "light") -> go.Figure:
     """Draw the best algbw over bandwidth, both axes logarithmic.
 
     Parameters
@@ -83,14 +81,12 @@ def rates_figure(
         What is drawn.
     scheme
         ``light``, ``dark`` or ``auto``; dark before a page has said.
-    height
-        In pixels; None fills what it is put into.
     """
     look = LOOKS[scheme or "dark"]
     figure = go.Figure()
     for each in lines:
         _line(figure, each, look)
-    _dress(figure, look, height)
+    _dress(figure, look)
     if lines:
         _axes(figure, lines)
     return figure
@@ -157,9 +153,9 @@ def _axes(figure: go.Figure, lines: Sequence[Line]) -> None:
     figure.update_yaxes(**log_axis((low, high), log_ticks(low, high), text.bandwidth))
 
 
-def _dress(figure: go.Figure, look: Look, height: int | None) -> None:
-    """Give a small figure without a legend the look of the house."""
-    dress(figure, look, height, showlegend=False, margin={"l": 8, "r": 10, "t": 8, "b": 28})
+def _dress(figure: go.Figure, look: Look) -> None:
+    """Give a small figure without a legend the look of the house; it fills what it is put into."""
+    dress(figure, look, None, showlegend=False, margin={"l": 8, "r": 10, "t": 8, "b": 28})
     settle(figure, look, gridcolor=look.line, automargin=True)
 
 
@@ -170,7 +166,6 @@ def front_figure(
     chosen: tuple[float, float],
     unit: str = "",
     scheme: str | None = "light",
-    height: int | None = None,
 ) -> go.Figure:
     """Draw how fast the cheapest upgrades are.
 
@@ -186,8 +181,6 @@ def front_figure(
         Of costs.
     scheme
         ``light``, ``dark`` or ``auto``; dark before a page has said.
-    height
-        In pixels; None fills what it is put into.
     """
     look = LOOKS[scheme or "dark"]
     tone = look.lines[0]
@@ -211,7 +204,7 @@ def front_figure(
         text=[f"{_front_hover(*chosen, unit)}<br>requested"],
     )
     figure.update_traces(hovertemplate="%{text}<extra></extra>")
-    _dress(figure, look, height)
+    _dress(figure, look)
     title = {"text": f"cost {unit}".strip(), "standoff": 4, "font": {"size": 11}}
     figure.update_xaxes(rangemode="tozero", title=title)
     figure.update_yaxes(ticksuffix="×")
