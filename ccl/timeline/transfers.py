@@ -101,10 +101,10 @@ class Timeline:
         """Return the ends of the link that stands for a link: of its own, without symmetry."""
         return self.orbits.get((src, dst), (src, dst))
 
-    def by_link(self, transfers: Iterable[Transfer] | None = None) -> dict[Ends, list[Transfer]]:
-        """Return the transfers, or some of them, of each link that stands for others."""
+    def by_link(self) -> dict[Ends, list[Transfer]]:
+        """Return the transfers of each link that stands for others."""
         found: dict[Ends, list[Transfer]] = {}
-        for each in self.transfers if transfers is None else transfers:
+        for each in self.transfers:
             found.setdefault(self.place(each.src, each.dst), []).append(each)
         return found
 

@@ -316,12 +316,12 @@ class HighsRun:
     def _own(self, value: float) -> float:
         return self.sign * (value + float(self.inverse[-1][cp.settings.OFFSET]))
 
-    def _unpack(self, values: np.ndarray, duals: Any = None, status: str = "kOptimal") -> None:
+    def _unpack(self, values: np.ndarray, duals: Any = None) -> None:
         """Bring solver values back through CVXPY's reductions into the model's variables."""
         info = self.highs.getInfo()
         solution = SimpleNamespace(col_value=values, row_dual=duals)
         self.model.unpack_results(
-            {"solution": solution, "info": info, "model_status": status, "run_time": 0.0},
+            {"solution": solution, "info": info, "model_status": "kOptimal", "run_time": 0.0},
             self.chain,
             self.inverse,
         )

@@ -138,8 +138,6 @@ class Strengthened:
     ----------
     solution
         Of the last round.
-    checks
-        What its parts came to: for each part that copies, a check of each of its groups.
     proved
         Whether the solution is known to be optimal and to be possible.
     log
@@ -147,7 +145,6 @@ class Strengthened:
     """
 
     solution: FluidSolution
-    checks: tuple[tuple[Check, ...], ...]
     proved: bool
     log: tuple[str, ...]
 
@@ -211,15 +208,15 @@ class _Loop:
         combined = self._combined(found)
         if not combined:
             self._log.append(f"{self._said(found)}; all usage is possible: proved")
-            return Strengthened(found, checks, proved=True, log=tuple(self._log))
+            return Strengthened(found, proved=True, log=tuple(self._log))
         self._log.append(f"{self._said(found)}; {combined}")
         try:
             found = self._solved("subsets", labels=True)
         except ProblemError as error:
             self._log.append(f"{error}, so that this is a bound")
-            return Strengthened(found, checks, proved=False, log=tuple(self._log))
+            return Strengthened(found, proved=False, log=tuple(self._log))
         self._log.append(f"{self._said(found)} with labels: proved")
-        return Strengthened(found, (), proved=True, log=tuple(self._log))
+        return Strengthened(found, proved=True, log=tuple(self._log))
 
     def _solved(self, copies: Copies, *, labels: bool) -> FluidSolution:
         graphs = None if labels else (self._graph(0), self._graph(1))
