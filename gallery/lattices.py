@@ -44,48 +44,6 @@ def _factored(number: int, parts: int) -> Iterator[tuple[int, ...]]:
                 yield (first, *rest)
 
 
-def hermite_form(rows: Sequence[Sequence[int]]) -> HermiteForm:
-    """Return the Hermite normal form of the lattice that the rows of a square matrix span.
-
-    Raises
-    ------
-    ProblemError
-        If the rows are not as many as their elements, or depend on one another.
-    """
-    matrix = [list(row) for row in rows]
-    size = len(matrix)
-    if not size or any(len(row) != size for row in matrix):
-        raise ProblemError(f"a lattice needs a square matrix, got rows {rows}")
-    for axis in range(size):
-        _clear_below(matrix, axis)
-        if not matrix[axis][axis]:
-            raise ProblemError(f"the rows {rows} of a lattice depend on one another")
-        for row in matrix[:axis]:
-            _subtract(row, matrix[axis], row[axis] // matrix[axis][axis])
-    shape = tuple(matrix[i][i] for i in range(size))
-    return shape, tuple(matrix[i][j] for i in range(size) for j in range(i + 1, size))
-
-
-def _clear_below(matrix: list[list[int]], axis: int) -> None:
-    """Make all elements below the diagonal in a column 0 and the one on it positive (Euclid)."""
-    while True:
-        left = [row for row in matrix[axis:] if row[axis]]
-        if not left:
-            return
-        least = min(left, key=lambda row: abs(row[axis]))
-        if len(left) == 1:
-            break
-        for row in left:
-            if row is not least:
-                _subtract(row, least, row[axis] // least[axis])
-    matrix.remove(least)
-    matrix.insert(axis, [-each for each in least] if least[axis] < 0 else least)
-
-
-def _subtract(row: list[int], other: list[int], times: int) -> None:
-    row[:] = [a - times * b for a, b in zip(row, other, strict=True)]
-
-
 def hermite_matrix(shape: Sequence[int], twists: Sequence[int]) -> np.ndarray:
     """Return the matrix of a Hermite form, shape (dimensions, dimensions).
 

@@ -54,11 +54,6 @@ class TenantTime:
     finish: float
     alone: float
 
-    @property
-    def slowdown(self) -> float | None:
-        """By how many times it is slower than it could at most be alone; None where nothing is."""
-        return self.finish / self.alone if self.alone else None
-
 
 def by_priority(problem: Problem) -> tuple[str, dict[str, str]] | None:
     """Return the formulation, with options, that orders tenants by their priorities.
