@@ -27,7 +27,7 @@ from scipy.sparse.csgraph import dijkstra
 from ccl.symmetry import Symmetry
 from ccl.topology import binding_limits
 from formulations.core.refusals import numbers
-from formulations.engines.kernels.arrays import Net, State, Weights, Work, begin, stopping
+from formulations.engines.kernels.arrays import Net, Weights, Work, begin, stopping
 from formulations.engines.kernels.dispatch import dispatch
 from formulations.engines.list_scheduling.timed import TimedTransfers, Transfers
 
@@ -233,16 +233,9 @@ def passes(
             spent += float(state.tally[4])
             if makespan < best * (1 - 1e-9):
                 best, good = makespan, now
-                yield _needed(task, _sent(state)), makespan
+                yield _needed(task, TimedTransfers.of(state)), makespan
                 if best <= goal * (1 + 1e-9):
                     return
-
-
-def _sent(state: State) -> TimedTransfers:
-    many = int(state.tally[0])
-    return TimedTransfers(
-        state.transfer[:many], state.chunk[:many], state.start[:many], state.group[:many]
-    )
 
 
 def _weights(

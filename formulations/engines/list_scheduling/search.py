@@ -539,17 +539,10 @@ class Matcher(Finder):
                     return
                 if makespan < limit * (1 - SAME):
                     limit = makespan
-                    yield _sent(state), makespan
+                    yield TimedTransfers.of(state), makespan
 
 
 def _missed(task: Task, state: State) -> str:
     """Return the name of a device that wants a chunk and never had it."""
     lacking = np.argwhere(task.wants & ~np.isfinite(state.there))
     return task.transfers.topology.devices[int(lacking[0][1])].name
-
-
-def _sent(state: State) -> TimedTransfers:
-    many = int(state.tally[0])
-    return TimedTransfers(
-        state.transfer[:many], state.chunk[:many], state.start[:many], state.group[:many]
-    )

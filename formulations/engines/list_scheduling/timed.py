@@ -33,6 +33,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -41,6 +42,9 @@ from ccl.problem import Problem
 from ccl.topology import Topology, binding_limits, no_collection
 from formulations.core.refusals import betas, numbers
 from formulations.engines.epoch_grid.relay_paths import listed
+
+if TYPE_CHECKING:
+    from formulations.engines.kernels.arrays import State
 
 
 @dataclass(frozen=True)
@@ -234,6 +238,14 @@ class TimedTransfers:
     chunk: np.ndarray
     start: np.ndarray
     group: np.ndarray
+
+    @classmethod
+    def of(cls, state: State) -> TimedTransfers:
+        """Return what a pass or a trial has sent so far."""
+        many = int(state.tally[0])
+        return cls(
+            state.transfer[:many], state.chunk[:many], state.start[:many], state.group[:many]
+        )
 
     def __len__(self) -> int:
         return len(self.transfer)
