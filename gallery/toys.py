@@ -3,7 +3,6 @@
 Nothing about a random network is regular, so nothing can lean on it.
 """
 
-import itertools
 import math
 import random
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from functools import partial
 from itertools import pairwise
 
 from ccl.errors import ProblemError
+from ccl.layout.drawing import grid_neighbours
 from ccl.topology import Link, Topology, device, duplex
 from gallery.build import GPU_LIMIT, Wire, check, clique, make_gpus, star, topology
 from gallery.declared import each_alone, lattice_symmetry
@@ -113,22 +113,12 @@ def lattice(name: str, shape: tuple[int, ...], wire: Wire, *, wrap: bool) -> Top
         )
     gpus = math.prod(shape)
     check(f"GPUs of shape {written(shape)}", gpus, least=2)
-    return _joined(name, shape, _neighbours(shape, wrap=wrap), wire, wrap=wrap)
+    return _joined(name, shape, grid_neighbours(shape, wrap=wrap), wire, wrap=wrap)
 
 
 def written(shape: tuple[int, ...]) -> str:
     """Return a shape as people write it, such as ``4x4``."""
     return "x".join(map(str, shape))
-
-
-def _neighbours(shape: tuple[int, ...], *, wrap: bool) -> Iterator[tuple[int, int]]:
-    strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
-    for number, place in enumerate(itertools.product(*map(range, shape))):
-        for axis, side in enumerate(shape):
-            if place[axis] + 1 < side:
-                yield number, number + strides[axis]
-            elif wrap and side > 2:
-                yield number, number - (side - 1) * strides[axis]
 
 
 def _joined(

@@ -82,7 +82,7 @@ def _lattice(graph: Graph) -> tuple[tuple[int, ...], bool] | None:
     for shape in _shapes(len(graph.gpus)):
         for wrap in (False, True) if len(shape) > 1 else (False,):
             if len(have) == 2 * _count(shape, wrap=wrap) and have.issuperset(
-                _steps(shape, wrap=wrap)
+                grid_neighbours(shape, wrap=wrap)
             ):
                 return shape, wrap
     most = max(map(len, graph.near.values()))
@@ -96,8 +96,9 @@ def _lattice(graph: Graph) -> tuple[tuple[int, ...], bool] | None:
 
 def _twisted(have: set[tuple[int, int]], shape: tuple[int, ...]) -> bool:
     """Return whether links are a grid closed in each row, and in other sides after a shift."""
-    closing = (pair for pair in _steps(shape, wrap=True) if pair[1] == pair[0] - shape[-1] + 1)
-    if not have.issuperset(closing) or not have.issuperset(_steps(shape, wrap=False)):
+    around = grid_neighbours(shape, wrap=True)
+    closing = (pair for pair in around if pair[1] == pair[0] - shape[-1] + 1)
+    if not have.issuperset(closing) or not have.issuperset(grid_neighbours(shape, wrap=False)):
         return False
     places = list(itertools.product(*map(range, shape)))
 
@@ -126,7 +127,11 @@ def _shapes(count: int) -> Iterator[tuple[int, ...]]:
         yield (2,) * bits
 
 
-def _steps(shape: tuple[int, ...], *, wrap: bool) -> Iterator[tuple[int, int]]:
+def grid_neighbours(shape: tuple[int, ...], *, wrap: bool) -> Iterator[tuple[int, int]]:
+    """Yield each pair of neighbours in a grid, or with `wrap` in a torus, by their numbers.
+
+    Places are numbered with the last coordinate fastest. A side of two wraps to no second pair.
+    """
     strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
     for number, place in enumerate(itertools.product(*map(range, shape))):
         for axis, side in enumerate(shape):
