@@ -31,13 +31,11 @@ from designer.views.catalog.catalog_view import CatalogView, answering, keeping
 from designer.views.compare import callbacks
 from designer.views.compare.running import Comparisons
 from designer.views.draw import (
-    clusters,
-    drawings,
-    edits,
     exporting,
     files,
     import_card,
     inspector,
+    palette,
     sharing,
     sketch_callbacks,
     table,
@@ -171,19 +169,12 @@ def _wire(
     app: Dash, jobs: Jobs, comparisons: Comparisons, studies: Studies, *, apart: Apart
 ) -> None:
     """Wire what is on every page but Propose."""
-    app.clientside_callback(
-        ClientsideFunction("topoloom", "plot"),
-        Output(ui.plot_part(MATCH, "place"), "children"),
-        Input(ui.plot_part(MATCH, "figure"), "data"),
-        State(ui.plot_part(MATCH, "figure"), "id"),
-        State(ui.plot_part(MATCH, "look"), "data"),
-    )
+    _stage(app)
     for room in (
         about,
         plan_card,
-        edits,
         exporting,
-        clusters,
+        palette,
         front,
         inspector,
         live_card,
@@ -193,11 +184,29 @@ def _wire(
         wizard,
     ):
         room.register(app)
-    for reading in (drawings, files, import_card, sharing, sketch_callbacks):
+    for reading in (files, import_card, sharing, sketch_callbacks):
         reading.register(app, apart)
     solve_card.register(app, jobs)
     callbacks.register(app, comparisons)
     form.register(app, studies)
+
+
+def _stage(app: Dash) -> None:
+    """Wire the middle of the page: which view it shows, and the plots of all views."""
+    app.clientside_callback(
+        ClientsideFunction("views", "open"),
+        Output("stage", "data-view"),
+        Input(ids.VIEW, "value"),
+        State(ids.VIEW, "data"),
+        prevent_initial_call=False,
+    )
+    app.clientside_callback(
+        ClientsideFunction("topoloom", "plot"),
+        Output(ui.plot_part(MATCH, "place"), "children"),
+        Input(ui.plot_part(MATCH, "figure"), "data"),
+        State(ui.plot_part(MATCH, "figure"), "id"),
+        State(ui.plot_part(MATCH, "look"), "data"),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,11 +9,10 @@ from dash import dcc, html
 
 from designer.shell import ids, ui
 from designer.views.compare import page as compare
-from designer.views.draw import edits
-from designer.views.draw.edits import palette
+from designer.views.draw import exporting, files, import_card, palette, wizard
 from designer.views.draw.table import Sorting, toolbar
 from designer.views.propose import page as propose
-from designer.views.solve import live_card, overlays, results, solve_card
+from designer.views.solve import about, forms, live_card, overlays, results, solve_card
 from designer.views.solve.front import front_card
 from designer.views.solve.header import header
 from designer.views.solve.plan_card import plan_card
@@ -49,13 +48,13 @@ def page(
             *_stores(drawing, chosen=chosen),
             *(store for each in extra for store in each.stores),
             dmc.AppShell(
-                [header(_views(extra)), palette(), _main(drawing, extra), _aside()],
+                [header(_views(extra)), palette.palette(), _main(drawing, extra), _aside()],
                 header={"height": HEADER_HEIGHT},
                 navbar={"width": LEFT_WIDTH, "breakpoint": 0},
                 aside={"width": RIGHT_WIDTH, "breakpoint": 0},
                 padding=0,
             ),
-            *edits.dialogs(),
+            *_dialogs(),
         ],
         theme=ui.THEME,
         defaultColorScheme="auto",
@@ -106,6 +105,19 @@ def _stores(drawing: dict[str, Any], *, chosen: bool) -> list[Any]:
         *whatif.stores(),
         *propose.stores(),
         dcc.Download(id=ids.DOWNLOAD),
+    ]
+
+
+def _dialogs() -> list[Any]:
+    """Return what opens above the page, closed."""
+    return [
+        forms.drawer(),
+        about.dialog(),
+        palette.dialog(),
+        files.dialog(),
+        import_card.dialog(),
+        exporting.dialog(),
+        wizard.dialog(),
     ]
 
 

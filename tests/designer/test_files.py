@@ -12,7 +12,7 @@ from ccl.errors import CclError, FormatError
 from ccl.problem import Problem
 from ccl.serialization.documents import document, document_text, parse_document
 from designer.shell.request import problem_of, read_request
-from designer.views.draw import drawings, files
+from designer.views.draw import files, importing
 from gallery import open_cluster
 from interchange.formats.own.fragment import Share, fragment_of, share_of
 from widgets.pages import writers
@@ -20,13 +20,18 @@ from widgets.pages import writers
 ASKED = {"collective": "broadcast", "size": "3MB", "chunks": 2, "root": 1, "formulation": "ring"}
 
 
+def opened(name, content):
+    """Return what the page shows of a file."""
+    return importing.opened(importing.read(name, content, topology=None, settings={}), None)
+
+
 def test_a_saved_drawing_opens_with_its_positions(drawn):
     positions = {name["name"]: [10.0 * i, -5.0] for i, name in enumerate(drawn["devices"])}
     saved = files.save_drawing({"topology": drawn, "positions": positions})
-    opened = files.open_file("mine.json", saved.encode())
-    assert opened.drawing == {"topology": drawn, "positions": positions}
-    assert opened.settings == {}
-    assert opened.result is None
+    found = opened("mine.json", saved.encode())
+    assert found.drawing == {"topology": drawn, "positions": positions}
+    assert found.settings == {}
+    assert found.result is None
 
 
 def test_devices_without_a_position_are_laid_out(ring):
@@ -37,24 +42,24 @@ def test_devices_without_a_position_are_laid_out(ring):
 
 def test_an_exported_problem_sets_the_header_again(drawn):
     text = files.export_json({"topology": drawn}, ASKED, None)
-    opened = files.open_file("problem.json", text.encode())
-    assert opened.settings == {"collective": "broadcast", "size": "3 MB", "chunks": 2, "root": 1}
+    found = opened("problem.json", text.encode())
+    assert found.settings == {"collective": "broadcast", "size": "3 MB", "chunks": 2, "root": 1}
 
 
 def test_an_exported_result_plays_again(drawn, result):
     text = files.export_json({"topology": drawn}, ASKED, result)
-    opened = files.open_file("result.json", text.encode())
-    assert opened.result is not None
-    assert opened.result.plan == result.plan
-    assert opened.settings["collective"] == "all-gather"
-    assert opened.document is not None
+    found = opened("result.json", text.encode())
+    assert found.result is not None
+    assert found.result.plan == result.plan
+    assert found.settings["collective"] == "all-gather"
+    assert found.document is not None
 
 
 def test_a_custom_collective_is_kept_whole(ring, drawn):
     problem = Problem(ring, custom(4, [Chunk(1e6, (0,), (2, 3)), Chunk(5e5, (1,), (0,))]))
-    opened = files.open_file("c.json", document_text(document(problem)).encode())
-    assert opened.settings["collective"] == "custom"
-    again = problem_of(drawn, read_request({**ASKED, **opened.settings}))
+    found = opened("c.json", document_text(document(problem)).encode())
+    assert found.settings["collective"] == "custom"
+    again = problem_of(drawn, read_request({**ASKED, **found.settings}))
     assert again.collective == problem.collective
 
 
@@ -73,7 +78,7 @@ def test_a_custom_collective_is_kept_whole(ring, drawn):
 )
 def test_what_is_no_document_is_refused_in_one_sentence_with_its_name(content):
     with pytest.raises(CclError) as caught:
-        files.open_file("odd.json", content)
+        opened("odd.json", content)
     assert str(caught.value).startswith("odd.json")
     assert "\n" not in str(caught.value)
 
@@ -112,7 +117,7 @@ def test_notes_and_frames_are_saved_opened_and_named_where_a_format_has_none():
     drawn = {**files.drawing_of(open_cluster("ring")), "annotations": [note, frame]}
 
     saved = files.save_drawing(drawn)
-    assert files.open_file("a.json", saved.encode()).drawing == drawn
+    assert opened("a.json", saved.encode()).drawing == drawn
     content = parse_document(saved)
     assert share_of(fragment_of(Share.of(content))).document.annotations == content.annotations
     lost = {name: writers.write(content, name, {}).lost for name in ("topoloom", "dot")}
@@ -126,21 +131,21 @@ def test_all_drawings_are_one_file_and_come_back():
     """Notes go with them; the file says which drawing is wrong and what it should be."""
     note = {"kind": "note", "text": "rack 1", "x": 0.0, "y": 0.0}
     drawn = files.drawing_of(open_cluster("ring"))
-    text = drawings.text_of([drawn, {**drawn, "annotations": [note]}])
-    one, other = drawings.drawings_in("all.json", text.encode())
+    text = files.drawings_text([drawn, {**drawn, "annotations": [note]}])
+    one, other = files.drawings_in("all.json", text.encode())
     assert one["topology"] == drawn["topology"]
     assert [each["text"] for each in other["annotations"]] == ["rack 1"]
     for wrong, why in (
         (text.replace('"gpu"', '"abacus"', 1), "all.json, drawing 1 of 2: "),
         (
-            text.replace(drawings.FORMAT, "topoloom/1"),
+            text.replace(files.DRAWINGS_FORMAT, "topoloom/1"),
             "all.json is of format 'topoloom/1'; \"Save all\"",
         ),
         ("{", "all.json: "),
-        (f'{{"format": "{drawings.FORMAT}"}}', "all.json has 0 drawings; from 1 to 500"),
+        (f'{{"format": "{files.DRAWINGS_FORMAT}"}}', "all.json has 0 drawings; from 1 to 500"),
     ):
         with pytest.raises(FormatError) as refused:
-            drawings.drawings_in("all.json", wrong.encode())
+            files.drawings_in("all.json", wrong.encode())
         assert str(refused.value).startswith(why)
     with pytest.raises(FormatError, match=r"^broken: "):
-        drawings.text_of([{"topology": {"name": "broken", "devices": [{}], "links": []}}])
+        files.drawings_text([{"topology": {"name": "broken", "devices": [{}], "links": []}}])

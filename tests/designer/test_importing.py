@@ -86,7 +86,8 @@ def test_a_plan_plays_with_a_bound_and_comes_back_as_it_was():
     assert summary["gap"] == pytest.approx(300 / bound - 1)
     assert taken["collective"] == "all-gather"
     text = json.dumps({"format": "topoloom/1", "kind": "result", "result": taken["result"]})
-    again = files.open_file("kept.json", text.encode())
+    read = importing.read("kept.json", text.encode(), topology=None, settings={})
+    again = importing.opened(read, None)
     assert again.result is not None
     assert again.result.stop is Stop.READ
     verify(again.result.problem, again.result.plan)
@@ -185,9 +186,9 @@ def test_another_file_that_cannot_be_read_closes_the_dialog_of_the_one_before():
 
 
 def test_what_the_browser_sends_is_decoded_or_refused():
-    assert importing.decoded("data:;base64,aGk=") == b"hi"
+    assert files.decoded("data:;base64,aGk=") == b"hi"
     with pytest.raises(FormatError):
-        importing.decoded("data:;base64,a")
+        files.decoded("data:;base64,a")
 
 
 def test_empty_lists_of_a_report_are_left_out():

@@ -10,7 +10,7 @@ from ccl.errors import CclError
 from ccl.serialization.topoloom import topology_to_json
 from designer.shell import ui
 from designer.shell.request import read_request, same_question
-from designer.views.draw import clusters, table
+from designer.views.draw import palette, table, thumbnails
 from designer.views.draw.inspector import inspector
 from designer.views.draw.table import Sorting
 from designer.views.solve import forms
@@ -98,17 +98,17 @@ def test_every_cell_of_the_tables_can_be_edited_or_read(drawn):
 
 def test_the_gallery_finds_every_entry_by_its_name():
     for entry in catalog():
-        assert entry in clusters.matching(entry.name)
-    assert len(clusters.matching("")) == len(catalog())
-    assert clusters.matching("rail")[0].name == "rail-only"
-    assert "No cluster matches" in str(clusters.cluster_list("no such thing"))
+        assert entry in palette.matching(entry.name)
+    assert len(palette.matching("")) == len(catalog())
+    assert palette.matching("rail")[0].name == "rail-only"
+    assert "No cluster matches" in str(palette.cluster_list("no such thing"))
 
 
 def test_a_cluster_opens_with_the_values_of_its_form():
-    topology = clusters.opened("ndv2", {"hosts": 3})
+    topology = palette.opened("ndv2", {"hosts": 3})
     assert len(topology.ranks) == 24
     with pytest.raises(CclError):
-        clusters.opened("ndv2", {"hosts": 0})
+        palette.opened("ndv2", {"hosts": 0})
 
 
 @pytest.mark.parametrize("name", [entry.name for entry in catalog()])
@@ -119,12 +119,12 @@ def test_every_cluster_opens_as_its_form_stands(name):
         each.name: "x".join(map(str, each.default)) if each.kind == "shape" else each.default
         for each in entry.parameters
     }
-    assert clusters.opened(name, values) == entry.make()
+    assert palette.opened(name, values) == entry.make()
 
 
 def test_thumbnails_are_data_addresses_that_stay_small():
     for entry in catalog():
-        picture = clusters.thumbnail(entry.name)
+        picture = thumbnails.thumbnail(entry.name)
         assert picture.startswith("data:image/svg+xml,")
         assert len(picture) < 30_000
 
@@ -206,7 +206,7 @@ def test_link_types_are_drawn_thicker_the_faster_they_are():
 
 def test_of_a_large_cluster_only_the_chosen_formulation_is_asked(monkeypatch):
     """The others may take seconds to say no; the menu has them until they are chosen."""
-    large = topology_to_json(clusters.opened("rail-only", {"hosts": 40}))
+    large = topology_to_json(palette.opened("rail-only", {"hosts": 40}))
     asked = []
 
     def refused(self, problem):

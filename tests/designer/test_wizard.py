@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from designer.views.draw import wizard
-from designer.views.draw.tiers import some_of
+from designer.views.draw.thumbnails import some_of
 from gallery.leaf_spine import size_fabric
 from widgets.print.style import DARK, LIGHT
 

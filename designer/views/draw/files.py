@@ -1,25 +1,39 @@
-"""Opening, saving and exporting: documents in, files out.
+"""Documents of the page: a drawing kept, saved and exported, and all drawings in one file.
 
-Saving, exporting, and keeping the result for the next visit.
+Browsers keep drawings (assets/documents.js), and the server checks what goes into a file and what
+comes out of one: each is a document as *Save* writes it, versions and plans left out.
 """
 
+import base64
+import binascii
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, no_update
+import dash_mantine_components as dmc
+import msgspec
+from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html, no_update
 from msgspec import ValidationError, convert, to_builtins
 
+from ccl import text
 from ccl.errors import CclError, FormatError
 from ccl.layout import layout
 from ccl.problem import Problem
 from ccl.result import Result
-from ccl.serialization.documents import Document, document, document_text, parse_document
+from ccl.serialization.documents import (
+    Document,
+    document,
+    document_from_json,
+    document_text,
+    document_to_json,
+)
 from ccl.serialization.quantity import format_size
-from ccl.serialization.topoloom import problem_to_json, result_from_json, result_to_json
+from ccl.serialization.text import decode_json, laid_out
+from ccl.serialization.topoloom import problem_to_json, result_from_json, topology_from_json
 from ccl.serialization.wire import Annotation
 from ccl.topology import Topology
+from designer.server.guard import MOST_UPLOAD
 from designer.server.reading import Apart
 from designer.server.sessions import visitor
 from designer.session import result_of, topology_of
@@ -31,6 +45,12 @@ from widgets.pages.writers import standalone_html
 from widgets.view_model.scene import drawing
 
 Json = Mapping[str, Any]
+
+DRAWINGS_FORMAT = "topoloom-drawings/1"
+MOST_DRAWINGS = 500
+"""Drawings of a file."""
+DRAWINGS_FILE = "drawings.json"
+NO_RESULT = "there is no schedule to export; solve first"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +71,13 @@ class Opened:
     settings: dict[str, Any] = field(default_factory=dict)
     result: Result | None = None
     document: dict[str, Any] | None = None
+
+
+class _Drawings(msgspec.Struct):
+    """What a file of all drawings holds."""
+
+    format: Any = None
+    drawings: list[Any] = msgspec.field(default_factory=list)
 
 
 def drawing_of(
@@ -85,27 +112,6 @@ def document_of(drawn: Json, content: Topology | Problem | Result) -> Document:
     return document(content, positions=drawn.get("positions"), annotations=notes_of(drawn))
 
 
-def open_file(name: str, content: bytes) -> Opened:
-    """Read a topology, a problem or a result as it was saved here.
-
-    Raises
-    ------
-    CclError
-        If it is not a document of this kind; the message begins with the file's name.
-    """
-    found = parse_document(content, name=name)
-    drawn = drawing_in(found)
-    if found.problem is None:
-        return Opened(drawn)
-    result = found.result
-    return Opened(
-        drawn,
-        settings_of(found.problem),
-        result,
-        None if result is None else result_to_json(result),
-    )
-
-
 def save_drawing(drawn: Json) -> str:
     """Return the document of a drawing, with its positions.
 
@@ -135,6 +141,59 @@ def export_csv(result: Result) -> str:
     return transfers_csv(result.timeline)
 
 
+def drawings_text(drawn: Sequence[Json]) -> str:
+    """Return drawings as the text of a file.
+
+    Raises
+    ------
+    CclError
+        If one of them is not a topology; the message begins with its name.
+    """
+    made = []
+    for each in drawn:
+        try:
+            found = document_of(each, topology_of(each["topology"]))
+        except CclError as error:
+            raise FormatError(f"{each['topology'].get('name')}: {error}") from None
+        made.append(document_to_json(found))
+    return laid_out({"format": DRAWINGS_FORMAT, "drawings": made}) + "\n"
+
+
+def drawings_in(name: str, content: bytes) -> list[dict[str, Any]]:
+    """Return the drawings that a file holds.
+
+    Raises
+    ------
+    CclError
+        If it is no such file; the message begins with its name and the number of a wrong drawing.
+    """
+    try:
+        found = decode_json(content, _Drawings)
+    except FormatError as error:
+        raise FormatError(f"{name}: {error}") from None
+    if found.format != DRAWINGS_FORMAT:
+        told = "names no format" if found.format is None else f"is of format {found.format!r}"
+        raise FormatError(
+            f'{name} {told}; "Save all" writes "format": "{DRAWINGS_FORMAT}", and a file of one '
+            "drawing is opened by the folder at the top of the page"
+        )
+    many = len(found.drawings)
+    if not 1 <= many <= MOST_DRAWINGS:
+        raise FormatError(
+            f"{name} has {text.count(many, 'drawing')}; from 1 to {MOST_DRAWINGS} are opened"
+        )
+    return [
+        _drawing(f"{name}, drawing {i} of {many}", each) for i, each in enumerate(found.drawings, 1)
+    ]
+
+
+def _drawing(place: str, value: Any) -> dict[str, Any]:
+    try:
+        return drawing_in(document_from_json(value))
+    except CclError as error:
+        raise FormatError(f"{place}: {error}") from None
+
+
 def file_name(topology: Json, ending: str) -> str:
     """Return a name for a download, made of the topology's."""
     stem = re.sub(r"[^\w.-]+", "-", str(topology.get("name") or "")).strip("-.").lower()
@@ -158,14 +217,85 @@ def settings_of(problem: Problem) -> dict[str, Any]:
     return {"collective": "custom", "size": size, "chunks": "", "root": 0, "custom": told}
 
 
-NO_RESULT = "there is no schedule to export; solve first"
+def decoded(contents: str) -> bytes:
+    """Return the bytes of a data URL.
+
+    Raises
+    ------
+    FormatError
+        If it is malformed.
+    """
+    try:
+        return base64.b64decode(contents.partition(",")[2])
+    except binascii.Error:
+        raise FormatError("the browser sent what is no file; try again") from None
+
+
+def check_size(name: str, nbytes: int) -> None:
+    """Refuse a file that is larger than a page may send.
+
+    Raises
+    ------
+    FormatError
+        If it is.
+    """
+    if nbytes > MOST_UPLOAD:
+        has, most = f"{nbytes / 1e6:,.0f}", MOST_UPLOAD // 10**6
+        raise FormatError(f"{name} has {has} MB; at most {most} MB are read here")
+
+
+def dialog() -> dmc.Modal:
+    """Return the list of documents, which assets/drawings.js fills from what the browser keeps."""
+    return ui.modal(
+        ids.DRAWINGS,
+        "Drawings",
+        940,
+        html.Div(id=ids.DRAWINGS_LIST, className="ds-docs"),
+        dcc.Store(id=ids.DRAWINGS_REQUEST),
+        dcc.Store(id=ids.DRAWINGS_ANSWER),
+    )
 
 
 def register(app: Dash, apart: Apart) -> None:
-    """Wire the files."""
+    """Wire the drawing and its files; what must be quick runs in the page (assets/designer.js)."""
+    _document(app)
     _keep(app, apart)
     _save(app)
     _export(app)
+    _all_drawings(app, apart)
+
+
+def _document(app: Dash) -> None:
+    """Wire the drawing: restored when the page opens, kept while edited, named, laid out anew."""
+    app.clientside_callback(
+        ClientsideFunction("topoloom", "restore"),
+        Output(ids.CANVAS, "drawing", allow_duplicate=True),
+        request.notes(),
+        Input(ids.HOME, "data"),
+        prevent_initial_call="initial_duplicate",
+    )
+    app.clientside_callback(
+        ClientsideFunction("topoloom", "keep"),
+        Output(ids.NAME, "value"),
+        Output(ids.COUNTS, "children"),
+        Input(ids.CANVAS, "drawing"),
+        State(ids.HOME, "data"),
+        prevent_initial_call=False,
+    )
+    app.clientside_callback(
+        ClientsideFunction("topoloom", "rename"),
+        request.output(),
+        Input(ids.NAME, "value"),
+        State(ids.CANVAS, "drawing"),
+    )
+
+    @app.callback(request.output(), Input(ids.CANVAS, "request"), State(ids.CANVAS, "drawing"))
+    def on_request(asked: Any, drawing: Any) -> Any:
+        """Lay the drawing out anew when the canvas asks for it."""
+        if (asked or {}).get("name") != "layout":
+            return no_update
+        places = layout(topology_from_json(drawing["topology"]))
+        return request.numbered({"name": "move", "args": {"to": places}})
 
 
 def _keep(app: Dash, apart: Apart) -> None:
@@ -267,6 +397,46 @@ def _export(app: Dash) -> None:
             return {"notes": ui.note(NO_RESULT)}
         command = {"name": f"export_{kind}", "args": {}}
         return {"command": request.numbered(command)}
+
+    app.clientside_callback(
+        ClientsideFunction("topoloom", "picture"), Input({"picture": ALL}, "n_clicks")
+    )
+
+
+def _all_drawings(app: Dash, apart: Apart) -> None:
+    """Wire the file of all drawings."""
+
+    @callback(
+        app,
+        output={
+            "answer": Output(ids.DRAWINGS_ANSWER, "data"),
+            "download": Output(ids.DOWNLOAD, "data", allow_duplicate=True),
+        },
+        inputs={"asked": Input(ids.DRAWINGS_REQUEST, "data")},
+    )
+    def on_drawings(asked: Json | None) -> Json:
+        if not asked:
+            return {}
+        name = str(asked.get("name", DRAWINGS_FILE))
+        try:
+            if "drawings" in asked:
+                content = drawings_text(asked["drawings"])
+                many = text.count(len(asked["drawings"]), "drawing")
+                said = f"Saved {many} in {DRAWINGS_FILE}."
+                return {
+                    "answer": {"said": said},
+                    "download": {"content": content, "filename": DRAWINGS_FILE},
+                }
+            sent = decoded(asked["contents"])
+            check_size(name, len(sent))
+            found = apart.call(name, drawings_in, name, sent, nbytes=len(sent), session=visitor())
+        except CclError as error:
+            return {"answer": {"said": text.sentence(str(error))}}
+        return {"answer": {"drawings": found}}
+
+    app.clientside_callback(
+        ClientsideFunction("drawings", "answered"), Input(ids.DRAWINGS_ANSWER, "data")
+    )
 
 
 def _download(content: str, drawing: dict[str, Any], ending: str) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from designer.server.sessions import visitor
 from designer.shell import ids, request, ui
 from designer.shell.request import callback, plan
 from designer.views.draw import importing
-from designer.views.draw.files import Opened, drawing_of, settings_of
+from designer.views.draw.files import Opened, check_size, decoded, drawing_of, settings_of
 from designer.views.draw.importing import Brings, Found
 from designer.views.solve import assess as answers
 from designer.views.solve.header import collective_choices
@@ -263,7 +263,7 @@ def _apart(apart: Apart, file: Json, page: Json) -> Json:
     """Return what a file changes on the page, read by a process of its own."""
     name, many = str(file["name"]), len(file["contents"]) * 3 // 4
     try:
-        importing.check_size(name, many)
+        check_size(name, many)
         found: Json = apart.call(name, changes_of, file, nbytes=many, session=visitor(), **page)
     except CclError as error:
         fresh = file["act"] == "read" and not file["settings"]
@@ -289,7 +289,7 @@ def changes_of(
     now = importing.current_topology(drawing)
     content = b""
     try:
-        content = importing.decoded(file["contents"])
+        content = decoded(file["contents"])
         found = importing.read(name, content, topology=now, settings=settings)
         if found.own or file["act"] == "take":
             return {**_taken(found, now, sketches, formulation), **DONE}

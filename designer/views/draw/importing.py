@@ -1,7 +1,5 @@
 """What a file of any format brings to the page: a drawing, a problem, a plan, a sketch, paths."""
 
-import base64
-import binascii
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -15,11 +13,10 @@ from ccl.serialization.documents import Document, document
 from ccl.serialization.sketches import Sketch, sketch_to_json
 from ccl.serialization.topoloom import result_to_json, topology_from_json
 from ccl.topology import Topology
-from designer.server.guard import MOST_UPLOAD
 from designer.session import topology_of
 from designer.shell import ids
-from designer.views.draw.clusters import drawn_links
 from designer.views.draw.files import Opened, drawing_in, drawing_of, notes_of, settings_of
+from designer.views.draw.thumbnails import drawn_links
 from designer.views.solve import sketch
 from designer.views.solve.results import IMPORTED
 from formulations import available, quick_bounds
@@ -82,33 +79,6 @@ def current_topology(drawing: Json | None) -> Topology | None:
     except (CclError, KeyError):
         return None
     return found if found.devices else None
-
-
-def decoded(contents: str) -> bytes:
-    """Return the bytes of a data URL.
-
-    Raises
-    ------
-    FormatError
-        If it is malformed.
-    """
-    try:
-        return base64.b64decode(contents.partition(",")[2])
-    except binascii.Error:
-        raise FormatError("the browser sent what is no file; try again") from None
-
-
-def check_size(name: str, nbytes: int) -> None:
-    """Refuse a file that is larger than a page may send.
-
-    Raises
-    ------
-    FormatError
-        If it is.
-    """
-    if nbytes > MOST_UPLOAD:
-        has, most = f"{nbytes / 1e6:,.0f}", MOST_UPLOAD // 10**6
-        raise FormatError(f"{name} has {has} MB; at most {most} MB are read here")
 
 
 def read(

@@ -11,7 +11,7 @@ from designer.server.sessions import visitor
 from designer.session import topology_of
 from designer.shell import ids, request, ui
 from designer.shell.request import callback
-from designer.views.draw.importing import check_size, decoded
+from designer.views.draw.files import check_size, decoded
 from designer.views.solve import forms, sketch
 
 Json = dict[str, Any]

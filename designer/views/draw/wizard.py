@@ -4,8 +4,7 @@ What does not fit is said beside its field; the result is a drawing like any oth
 of the one that is there or added beside it, as one step that can be undone.
 """
 
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dash_mantine_components as dmc
@@ -13,31 +12,20 @@ from dash import Dash, Input, Output, State, ctx, html
 
 from ccl import text
 from ccl.errors import CclError
-from ccl.layout import SIZES, layout
+from ccl.layout import layout
 from ccl.serialization.quantity import KINDS, parse_quantity
-from ccl.topology import Topology
 from designer.shell import ids, request, ui
 from designer.shell.request import Json, callback
-from designer.views.draw.clusters import counted, lines_between, mask, scaled
 from designer.views.draw.files import drawing_of
-from designer.views.draw.tiers import tiers
+from designer.views.draw.thumbnails import counted, picture, tiers
 from gallery.build import Wire
 from gallery.leaf_spine import Fabric, Plan, build, find_faults, size_fabric
 from widgets import QuantityField
-from widgets.print.geometry.tiers import link_classes
-from widgets.print.sheet import Rect, around
-from widgets.print.style import DARK, LIGHT
 
 TITLE = "Hosts, leaves, spines"
 """Of the dialog and of the button that opens it."""
-PICTURE = (440.0, 250.0)
-"""Pixels of the preview."""
-MOST_LINES = 1500
-"""Lines of the preview; more are a blot."""
 MOST_DRAWN = 64
 """Devices up to which the preview draws each; of more it shows the tiers."""
-HOST = 28.0
-"""Room around the devices of a host, as far as the canvas leaves."""
 
 COUNTS: dict[str, tuple[str, Any]] = {
     "hosts": ("Hosts", 4),
@@ -206,56 +194,6 @@ def _room(plan: Plan, fabric: Fabric) -> str:
     most = text.digits(plan.oversubscription)
     better = text.digits(fabric.oversubscription) != most
     return f", as links are whole; at most {most} : 1" if better else ""
-
-
-def picture(topology: Topology, places: Mapping[str, tuple[float, float]]) -> html.Div:
-    """Return the drawing in small, in the colours that the canvas has for a large one."""
-    at = scaled(topology, places, PICTURE, margin=16.0)
-    spans = [max(each) - min(each) for each in zip(*places.values(), strict=True)]
-    by = min((PICTURE[0] - 32) / max(spans[0], 1.0), (PICTURE[1] - 32) / max(spans[1], 1.0), 0.35)
-    sides = {kind: tuple(max(1.6, by * side) for side in size) for kind, size in SIZES.items()}
-    boxes = {each.name: _rect(at[each.name], *sides[each.kind]) for each in topology.devices}
-    of_host: dict[str, list[Rect]] = {}
-    for each in topology.devices:
-        if each.host is not None:
-            of_host.setdefault(each.host, []).append(boxes[each.name])
-    hosts = [around(each).grown(max(2.0, by * HOST)) for each in of_host.values()]
-    layers = [_layer("ds-wizard-hosts", map(_box, hosts)), *_lines(topology, at)]
-    for kind in ("gpu", "nic", "switch"):
-        alike = [boxes[each.name] for each in topology.devices if each.kind == kind]
-        layers.append(_layer(f"ds-{kind}", map(_box, alike)))
-    return ui.div("ds-wizard-picture", layers, role="img", aria_label=counted(topology))
-
-
-def _rect(middle: tuple[float, float], wide: float, high: float) -> Rect:
-    x, y = middle
-    return Rect(x - wide / 2, y - high / 2, x + wide / 2, y + high / 2)
-
-
-def _box(rect: Rect) -> str:
-    return (
-        f"<rect x='{rect.x1:.1f}' y='{rect.y1:.1f}' width='{rect.width:.1f}' "
-        f"height='{rect.height:.1f}' rx='{min(rect.height / 5, 4):.1f}'/>"
-    )
-
-
-def _lines(topology: Topology, at: Mapping[str, tuple[float, float]]) -> Iterator[html.I]:
-    """Yield the links of each class, one over the other."""
-    classes = link_classes(topology, least=0)
-    titles = list(dict.fromkeys(classes.values())) or [""]
-    width = 1.0 if len(topology.links) < MOST_LINES else 0.4
-    for number, title in enumerate(titles):
-        links = [each for each in topology.links if classes.get(each.ends, "") == title]
-        most = math.ceil(MOST_LINES * len(links) / len(topology.links))
-        lines = lines_between(links, at, most=most)
-        kind = f"light-dark({LIGHT.links[number]}, {DARK.links[number]})"
-        stroke = f"<g stroke='#000' stroke-width='{width}'>{lines}</g>"
-        yield _layer("ds-wizard-lines", [stroke], kind)
-
-
-def _layer(look: str, shapes: Iterable[str], kind: str | None = None) -> html.I:
-    style = {"--thumb": f'url("{mask("".join(shapes), PICTURE)}")'}
-    return html.I(className=look, style=style | ({"--kind": kind} if kind else {}))
 
 
 FIELDS = tuple(name for _, names in GROUPS for name in names)

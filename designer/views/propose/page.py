@@ -9,7 +9,7 @@ from dash import dcc, html
 from ccl import text
 from ccl.serialization.topoloom import topology_from_json
 from designer.shell import ids, ui
-from designer.views.draw.wizard import picture
+from designer.views.draw.thumbnails import picture
 from designer.views.propose.running import ALONE, FIELDS, USES, Json, Standing
 from designer.views.solve.forms import PERSISTED
 from gallery.costs.bill import NOT_MODELLED

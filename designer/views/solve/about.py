@@ -25,6 +25,20 @@ MOST_GPUS = 512
 """GPUs above which nothing is counted while somebody reads."""
 
 
+def dialog() -> dmc.Modal:
+    """Return the dialog, closed."""
+    return ui.modal(
+        ids.MATHEMATICS,
+        "About this formulation",
+        900,
+        html.Div(id=ids.ABOUT_HEAD),
+        html.Div(id=ids.ABOUT_SIZE),
+        html.Div(id=ids.MATHEMATICS_TEXT, tabIndex=0),
+        dcc.Store(id=ids.ABOUT_REQUEST),
+        keepMounted=False,
+    )
+
+
 def about(name: str) -> list[Any]:
     """Show what a formulation says, which takes no problem."""
     found = explain(name)

@@ -13,7 +13,7 @@ from ccl import text
 from ccl.options import OptionField
 from ccl.serialization.quantity import KINDS, kind_of
 from ccl.serialization.sketches import INCLINATIONS
-from designer.shell import ui
+from designer.shell import ids, ui
 from designer.shell.request import Json
 from designer.views.solve import sketch
 from formulations import formulation, option_fields
@@ -113,6 +113,25 @@ def _fields(value: sketch.Plain) -> list[Any]:
 def _button(words: str, does: str, place: str, **props: Any) -> dmc.Button:
     usual = {"size": "compact-sm" if place == "form" else "compact-xs", "variant": "default"}
     return ui.button(words, {"sketch-act": does, "in": place}, **{**usual, **props})
+
+
+def drawer() -> dmc.Drawer:
+    """Return what opens on "Options", closed."""
+    return dmc.Drawer(
+        [
+            html.Div(id=ids.OPTIONS_FORM),
+            ui.button(
+                "Reset to defaults", ids.OPTIONS_RESET, variant="default", mt="lg", fullWidth=True
+            ),
+        ],
+        id=ids.OPTIONS_DRAWER,
+        title="Options",
+        position="right",
+        size=380,
+        keepMounted=True,
+        classNames={"title": "ds-modal-title"},
+        closeButtonProps={"aria-label": "Close"},
+    )
 
 
 def option_form(name: str, values: Mapping[str, Any]) -> list[Any]:

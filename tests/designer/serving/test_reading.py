@@ -16,7 +16,7 @@ from designer.server import reading
 from designer.server.guard import MOST_UPLOAD
 from designer.server.reading import Apart
 from designer.shell import ids
-from designer.views.draw import import_card, sharing
+from designer.views.draw import files, import_card, sharing
 from interchange.formats.own.fragment import Share, fragment_of
 from tests.robust.hostile_files import hostile_documents
 
@@ -193,7 +193,7 @@ def test_a_small_file_is_read_at_once(apart, ring):
 
 def test_what_is_larger_than_a_page_may_send_is_refused():
     with pytest.raises(FormatError, match="x has 41 MB; at most 40 MB are read here"):
-        import_card.importing.check_size("x", MOST_UPLOAD + 10**6)
+        files.check_size("x", MOST_UPLOAD + 10**6)
 
 
 @pytest.mark.parametrize("what", hostile_documents())

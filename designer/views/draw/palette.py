@@ -1,29 +1,129 @@
-"""The gallery in the palette: a picture of every cluster, its parameters, and opening one.
+"""The palette at the left: devices and link types to draw with, and ready clusters to open."""
 
-Ready clusters: the list, the dialog, and a fresh drawing.
-"""
-
-import math
-from collections.abc import Iterable, Mapping
-from functools import cache
+from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote
 
 import dash_mantine_components as dmc
-from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, html, set_props
+from dash import (
+    ALL,
+    ClientsideFunction,
+    Dash,
+    Input,
+    Output,
+    State,
+    ctx,
+    html,
+    no_update,
+    set_props,
+)
 
 from ccl import text
 from ccl.errors import CclError
-from ccl.layout import layout
-from ccl.topology import Link, Topology
+from ccl.topology import Topology
 from designer.shell import ids, request, ui
 from designer.shell.request import Json, callback
+from designer.views.draw import wizard
+from designer.views.draw.edits import command
 from designer.views.draw.files import drawing_of
+from designer.views.draw.thumbnails import counted, thumbnail
 from gallery import Entry, Parameter, catalog, entry, open_cluster
 from widgets import QuantityField
 
-LINES = 160
-"""Lines of a thumbnail; in 36 pixels more are a blot."""
+
+def palette() -> dmc.AppShellNavbar:
+    """Return the panel; the list of clusters is filled by a callback."""
+    return dmc.AppShellNavbar(
+        className="ds-side ds-left",
+        children=[
+            ui.card("Devices", ui.div("ds-tiles", [_device(each) for each in ui.DEVICE_TYPES])),
+            ui.card("Link type", _palette_links()),
+            _gallery(),
+            dmc.UnstyledButton(
+                [dmc.Kbd("?", size="xs"), "Keyboard shortcuts"],
+                id=ids.SHORTCUTS_OPEN,
+                className="ds-help",
+            ),
+        ],
+    )
+
+
+def _device(device: ui.DeviceType) -> html.Button:
+    return ui.press(
+        [ui.icon(device.kind), html.Span(device.label), html.Kbd(device.key)],
+        {"device": device.kind},
+        f"ds-tile ds-{device.kind}",
+        draggable="true",
+        title=f"{device.label}: {device.note}. Drag it onto the canvas, or click; with Shift it is "
+        "linked to all that is selected.",
+        data_topology=device.kind,
+    )
+
+
+def _palette_links() -> dmc.RadioGroup:
+    return dmc.RadioGroup(
+        ui.div("ds-links", [_link(each) for each in ui.LINK_TYPES]),
+        id=ids.LINK_TYPE,
+        value=ui.DEFAULT_LINK,
+        persistence=True,
+        persistence_type="local",
+        **ui.attributes(aria_label="Type of the next link"),
+    )
+
+
+def _link(link: ui.LinkType) -> dmc.RadioCard:
+    return dmc.RadioCard(
+        [
+            html.I(style={"height": f"{link.width:.1f}px"}, **ui.attributes(aria_hidden="true")),
+            html.Span(link.label),
+            html.Small(f"{link.bandwidth:g} GB/s"),
+        ],
+        value=link.key,
+        className="ds-link",
+        withBorder=False,
+        attributes={
+            "root": {
+                "title": f"{link.label}: {link.bandwidth:g} GB/s ({link.bandwidth * 8:,.0f} Gb/s)"
+                f" each way, alpha {link.alpha:g} µs; {link.note}"
+            }
+        },
+    )
+
+
+def _gallery() -> Any:
+    return ui.section(
+        "Gallery",
+        ui.folding("Gallery", ui.quiet("New", ids.NEW)),
+        ui.button(
+            f"{wizard.TITLE} …",
+            ids.WIZARD_BUTTON,
+            "host",
+            attributes={"root": {"title": "Build a cluster by numbers, with ports checked (D)"}},
+            size="xs",
+            variant="default",
+            fullWidth=True,
+            mb=8,
+        ),
+        dmc.TextInput(
+            id=ids.GALLERY_SEARCH,
+            placeholder="Search clusters",
+            leftSection=ui.icon("search"),
+            size="xs",
+            debounce=200,
+            **ui.attributes(aria_label="Search clusters"),
+        ),
+        html.Div(id=ids.GALLERY_LIST, className="ds-gallery"),
+    )
+
+
+def dialog() -> dmc.Modal:
+    """Return the dialog of a cluster, closed."""
+    return ui.modal(
+        ids.GALLERY_DIALOG,
+        "Open a cluster",
+        460,
+        html.Div(id=ids.GALLERY_FORM),
+        dmc.Group(ui.button("Open", ids.GALLERY_OPEN), justify="flex-end", mt="lg"),
+    )
 
 
 def matching(search: str | None) -> list[Entry]:
@@ -59,76 +159,6 @@ def _button(found: Entry) -> html.Button:
         "ds-cluster",
         title=found.summary,
     )
-
-
-def counted(topology: Topology) -> str:
-    """Say what a topology has, such as ``16 GPUs · 4 switches · 20 links``."""
-    kinds = [each.kind for each in topology.devices]
-    switches = kinds.count("switch")
-    parts = [text.count(kinds.count("gpu"), "GPU")]
-    if switches:
-        parts.append(text.count(switches, "switch", "switches"))
-    parts.append(text.count(drawn_links(topology), "link"))
-    return " · ".join(parts)
-
-
-def drawn_links(topology: Topology) -> int:
-    """Return how many links are drawn: those of both directions between two devices are one."""
-    return len({tuple(sorted(each.ends)) for each in topology.links})
-
-
-@cache
-def thumbnail(name: str) -> str:
-    """Return a data address with the picture of the entry's usual cluster, as a mask."""
-    topology = entry(name).make()
-    places = scaled(topology, layout(topology), (36.0, 36.0), margin=4.0)
-    radius = max(0.7, min(2.4, 7 / math.sqrt(len(places))))
-    dots = "".join(
-        "<circle cx='{:.1f}' cy='{:.1f}' r='{:.1f}'/>".format(
-            *places[each.name], radius * (1 if each.kind == "gpu" else 0.7)
-        )
-        for each in topology.devices
-    )
-    lines = lines_between(topology.links, places, most=LINES)
-    look = "stroke='#000' stroke-opacity='.45' stroke-width='.8'"
-    return mask(f"<g {look}>{lines}</g><g>{dots}</g>", (36.0, 36.0))
-
-
-Size = tuple[float, float]
-
-
-def scaled(
-    topology: Topology, places: Mapping[str, Size], size: Size, *, margin: float
-) -> dict[str, Size]:
-    """Return where devices stand in a picture of a size, as large as fits and in its middle."""
-    xs, ys = [x for x, _ in places.values()], [y for _, y in places.values()]
-    wide, high = max(xs) - min(xs), max(ys) - min(ys)
-    by = min((size[0] - 2 * margin) / max(wide, 1.0), (size[1] - 2 * margin) / max(high, 1.0))
-    left, top = (size[0] - wide * by) / 2, (size[1] - high * by) / 2
-    return {
-        each.name: (
-            left + (places[each.name][0] - min(xs)) * by,
-            top + (places[each.name][1] - min(ys)) * by,
-        )
-        for each in topology.devices
-    }
-
-
-def lines_between(links: Iterable[Link], places: Mapping[str, Size], *, most: int) -> str:
-    """Return paths of SVG for linked pairs, every so many where there are more than `most`."""
-    pairs = sorted({(min(each.ends), max(each.ends)) for each in links})
-    every = max(1, -(-len(pairs) // most))
-    return "".join(
-        "<path d='M{:.1f} {:.1f}L{:.1f} {:.1f}'/>".format(*places[a], *places[b])
-        for a, b in pairs[::every]
-    )
-
-
-def mask(shapes: str, size: Size) -> str:
-    """Return a data address with shapes of SVG, to be coloured by what lies behind."""
-    box = f"viewBox='0 0 {size[0]:g} {size[1]:g}'"
-    picture = f"<svg xmlns='http://www.w3.org/2000/svg' {box}>{shapes}</svg>"
-    return "data:image/svg+xml," + quote(picture, safe="/:= '")
 
 
 def cluster_form(name: str) -> list[Any]:
@@ -210,7 +240,36 @@ def refused(name: str, sentence: str) -> Json:
 
 
 def register(app: Dash) -> None:
-    """Wire the gallery."""
+    """Wire the palette; what must be quick runs in the page (assets/designer.js)."""
+    for name, pressed in (
+        ("add", Input({"device": ALL}, "n_clicks")),
+        ("shortcuts", Input(ids.SHORTCUTS_OPEN, "n_clicks")),
+    ):
+        app.clientside_callback(ClientsideFunction("topoloom", name), request.output(), pressed)
+    _link_types(app)
+    _clusters(app)
+    _unmark(app)
+    _open(app)
+
+
+def _link_types(app: Dash) -> None:
+    """Wire the type of the next link, which those that are selected get, too."""
+
+    @app.callback(
+        Output(ids.CANVAS, "link_preset"), Input(ids.LINK_TYPE, "value"), prevent_initial_call=False
+    )
+    def on_link_type(key: str) -> dict[str, Any]:
+        return ui.link_type(key).preset()
+
+    @app.callback(request.output(), Input(ids.LINK_TYPE, "value"), State(ids.CANVAS, "selection"))
+    def on_type_of_selected(key: str, selection: Any) -> Any:
+        if not (selection or {}).get("links"):
+            return no_update
+        return request.numbered(command("edit_links", values=ui.link_type(key).preset()))
+
+
+def _clusters(app: Dash) -> None:
+    """Wire the list of clusters, and the form of the one that is pressed."""
 
     @app.callback(
         Output(ids.GALLERY_LIST, "children"),
@@ -238,9 +297,6 @@ def register(app: Dash) -> None:
             "gallery_form": cluster_form(name),
             "gallery_open_name": name,
         }
-
-    _unmark(app)
-    _open(app)
 
 
 def _unmark(app: Dash) -> None:

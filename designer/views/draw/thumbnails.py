@@ -1,28 +1,44 @@
-"""A fabric too large to draw in small, tier by tier: one host whole, the others by their names.
+"""Small pictures of clusters: a mask for a list, each device of a small one, a large one by tiers.
 
-Spines above leaves above hosts. The first group of hosts has its leaves, its first host with all
-that is in it, and a few of the others; of each further group that is shown there is a box for its
-leaves and its hosts below. At the left stands how many there are of everything and how fast the
-links between two tiers are, in the colours that the canvas has for them.
+A fabric too large to draw whole has spines above leaves above hosts. The first group of hosts has
+its leaves, its first host with all that is in it, and a few of the others; of each further group
+that is shown there is a box for its leaves and its hosts below. At the left stands how many there
+are of everything and how fast the links between two tiers are, in the colours that the canvas has
+for them.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import NamedTuple
+from urllib.parse import quote
 
 from dash import html
 
 from ccl import text
-from ccl.topology import Topology
+from ccl.layout import SIZES, layout
+from ccl.topology import Link, Topology
 from designer.shell import ui
-from designer.views.draw.clusters import mask
+from gallery import entry
 from gallery.leaf_spine import Fabric, Plan
 from widgets.print.geometry.tiers import link_classes
+from widgets.print.sheet import Rect, around
 from widgets.print.style import DARK, LIGHT
 
+Size = tuple[float, float]
+
+LINES = 160
+"""Lines of a thumbnail; in 36 pixels more are a blot."""
+PICTURE = (440.0, 250.0)
+"""Pixels of a picture of each device."""
+MOST_LINES = 1500
+"""Lines of a picture of each device; more are a blot."""
+MARGIN = 28.0
+"""Room around the devices of a host, as far as the canvas leaves."""
 SIZE = (440.0, 300.0)
-"""Of the picture, in pixels where there is room."""
+"""Of a picture of tiers, in pixels where there is room."""
 MOST = 8
 """Devices of a row that are shown; of more the first ones and the last."""
 LEFT, RIGHT = 96.0, 430.0
@@ -35,6 +51,123 @@ HOST = "ds-tier-host"
 """Look of a host; lines go over it."""
 NICS, GPUS, INNER, NAME = 179.0, 217.0, 255.0, 277.0
 """Heights inside the host that is shown whole."""
+
+
+def counted(topology: Topology) -> str:
+    """Say what a topology has, such as ``16 GPUs · 4 switches · 20 links``."""
+    kinds = [each.kind for each in topology.devices]
+    switches = kinds.count("switch")
+    parts = [text.count(kinds.count("gpu"), "GPU")]
+    if switches:
+        parts.append(text.count(switches, "switch", "switches"))
+    parts.append(text.count(drawn_links(topology), "link"))
+    return " · ".join(parts)
+
+
+def drawn_links(topology: Topology) -> int:
+    """Return how many links are drawn: those of both directions between two devices are one."""
+    return len({tuple(sorted(each.ends)) for each in topology.links})
+
+
+@cache
+def thumbnail(name: str) -> str:
+    """Return a data address with the picture of the entry's usual cluster, as a mask."""
+    topology = entry(name).make()
+    places = scaled(topology, layout(topology), (36.0, 36.0), margin=4.0)
+    radius = max(0.7, min(2.4, 7 / math.sqrt(len(places))))
+    dots = "".join(
+        "<circle cx='{:.1f}' cy='{:.1f}' r='{:.1f}'/>".format(
+            *places[each.name], radius * (1 if each.kind == "gpu" else 0.7)
+        )
+        for each in topology.devices
+    )
+    lines = lines_between(topology.links, places, most=LINES)
+    look = "stroke='#000' stroke-opacity='.45' stroke-width='.8'"
+    return mask(f"<g {look}>{lines}</g><g>{dots}</g>", (36.0, 36.0))
+
+
+def scaled(
+    topology: Topology, places: Mapping[str, Size], size: Size, *, margin: float
+) -> dict[str, Size]:
+    """Return where devices stand in a picture of a size, as large as fits and in its middle."""
+    xs, ys = [x for x, _ in places.values()], [y for _, y in places.values()]
+    wide, high = max(xs) - min(xs), max(ys) - min(ys)
+    by = min((size[0] - 2 * margin) / max(wide, 1.0), (size[1] - 2 * margin) / max(high, 1.0))
+    left, top = (size[0] - wide * by) / 2, (size[1] - high * by) / 2
+    return {
+        each.name: (
+            left + (places[each.name][0] - min(xs)) * by,
+            top + (places[each.name][1] - min(ys)) * by,
+        )
+        for each in topology.devices
+    }
+
+
+def lines_between(links: Iterable[Link], places: Mapping[str, Size], *, most: int) -> str:
+    """Return paths of SVG for linked pairs, every so many where there are more than `most`."""
+    pairs = sorted({(min(each.ends), max(each.ends)) for each in links})
+    every = max(1, -(-len(pairs) // most))
+    return "".join(
+        "<path d='M{:.1f} {:.1f}L{:.1f} {:.1f}'/>".format(*places[a], *places[b])
+        for a, b in pairs[::every]
+    )
+
+
+def mask(shapes: str, size: Size) -> str:
+    """Return a data address with shapes of SVG, to be coloured by what lies behind."""
+    box = f"viewBox='0 0 {size[0]:g} {size[1]:g}'"
+    picture = f"<svg xmlns='http://www.w3.org/2000/svg' {box}>{shapes}</svg>"
+    return "data:image/svg+xml," + quote(picture, safe="/:= '")
+
+
+def picture(topology: Topology, places: Mapping[str, tuple[float, float]]) -> html.Div:
+    """Return the drawing in small, in the colours that the canvas has for a large one."""
+    at = scaled(topology, places, PICTURE, margin=16.0)
+    spans = [max(each) - min(each) for each in zip(*places.values(), strict=True)]
+    by = min((PICTURE[0] - 32) / max(spans[0], 1.0), (PICTURE[1] - 32) / max(spans[1], 1.0), 0.35)
+    sides = {kind: tuple(max(1.6, by * side) for side in size) for kind, size in SIZES.items()}
+    boxes = {each.name: _rect(at[each.name], *sides[each.kind]) for each in topology.devices}
+    of_host: dict[str, list[Rect]] = {}
+    for each in topology.devices:
+        if each.host is not None:
+            of_host.setdefault(each.host, []).append(boxes[each.name])
+    hosts = [around(each).grown(max(2.0, by * MARGIN)) for each in of_host.values()]
+    layers = [_layer("ds-wizard-hosts", map(_shape, hosts)), *_links(topology, at)]
+    for kind in ("gpu", "nic", "switch"):
+        alike = [boxes[each.name] for each in topology.devices if each.kind == kind]
+        layers.append(_layer(f"ds-{kind}", map(_shape, alike)))
+    return ui.div("ds-wizard-picture", layers, role="img", aria_label=counted(topology))
+
+
+def _rect(middle: tuple[float, float], wide: float, high: float) -> Rect:
+    x, y = middle
+    return Rect(x - wide / 2, y - high / 2, x + wide / 2, y + high / 2)
+
+
+def _shape(rect: Rect) -> str:
+    return (
+        f"<rect x='{rect.x1:.1f}' y='{rect.y1:.1f}' width='{rect.width:.1f}' "
+        f"height='{rect.height:.1f}' rx='{min(rect.height / 5, 4):.1f}'/>"
+    )
+
+
+def _links(topology: Topology, at: Mapping[str, tuple[float, float]]) -> Iterator[html.I]:
+    """Yield the links of each class, one over the other."""
+    classes = link_classes(topology, least=0)
+    titles = list(dict.fromkeys(classes.values())) or [""]
+    width = 1.0 if len(topology.links) < MOST_LINES else 0.4
+    for number, title in enumerate(titles):
+        links = [each for each in topology.links if classes.get(each.ends, "") == title]
+        most = math.ceil(MOST_LINES * len(links) / len(topology.links))
+        lines = lines_between(links, at, most=most)
+        kind = f"light-dark({LIGHT.links[number]}, {DARK.links[number]})"
+        stroke = f"<g stroke='#000' stroke-width='{width}'>{lines}</g>"
+        yield _layer("ds-wizard-lines", [stroke], kind)
+
+
+def _layer(look: str, shapes: Iterable[str], kind: str | None = None) -> html.I:
+    style = {"--thumb": f'url("{mask("".join(shapes), PICTURE)}")'}
+    return html.I(className=look, style=style | ({"--kind": kind} if kind else {}))
 
 
 class Box(NamedTuple):
