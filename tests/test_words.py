@@ -49,8 +49,8 @@ CLEAN = ("ccl", "designer", "formulations", "gallery", "interchange", "widgets")
 
 STAYS = {
     "ccl.explain.difference.Delivery.way": "JSON of `topoloom explain --json`",
-    "designer.cli.conditions.failures.losing": "flag --losing",
-    "designer.cli.conditions.stragglers.lagging": "flag --lagging",
+    "designer.cli.failures.failures.losing": "flag --losing",
+    "designer.cli.failures.stragglers.lagging": "flag --lagging",
     "designer.server.questions.Overlays.ways": "paths that a browser has stored",
     "designer.server.questions.StoredResult.asked": "results that a browser has stored",
     "formulations.analyses.failures.study.failures.losing": "flag --losing",

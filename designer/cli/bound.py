@@ -1,6 +1,7 @@
-"""``topoloom bound``: how fast no plan can be faster, and why.
+"""What is known before a solve: ``topoloom bound``, ``topoloom optimum``, ``topoloom formulation``.
 
-``topoloom optimum``: the best steady state, what proves it, and what links are worth.
+How fast no plan can be faster, and why; the best steady state, what proves it, and what links are
+worth; what a formulation says, and how large it would be for a problem.
 """
 
 from __future__ import annotations
@@ -8,15 +9,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import typer
+
+import formulations
 from ccl import text
 from ccl.bound import Bound, Cut, Path
 from ccl.problem import Problem
 from ccl.timeline import algbw, bus_factor, busbw
 from designer.cli import request as cli
+from formulations import available
+from formulations import formulation as described
 from widgets.words import cut_words
 
 if TYPE_CHECKING:
     from formulations.analyses.best_rate import Optimum
+    from formulations.analyses.explanation import Explanation
     from formulations.analyses.sensitivity.changes import Change
 
 
@@ -175,3 +182,90 @@ def _worth(links: tuple[Change, ...], *, asked: bool) -> list[tuple[str, str]]:
         ("worth", f"{each.words}: +1 % gives {each.more:+.2%}, -1 % gives {each.less:+.2%}")
         for each in links[:MOST_LISTED]
     ]
+
+
+def formulation(
+    name: str | None = None,
+    *,
+    of: str | None = None,
+    collective: str | None = None,
+    size: str | None = None,
+    chunks: int | None = None,
+    root: int | None = None,
+    as_json: bool = False,
+) -> None:
+    """Print the mathematics of a formulation, and what it comes to on a cluster.
+
+    Parameters
+    ----------
+    name : NAME
+        A formulation; by default all are listed.
+    of : CLUSTER
+        A cluster or a document: how large the model would be for it, before solving.
+    """
+    if name is None:
+        _list_formulations(as_json=as_json)
+        return
+    problem = None
+    if of is not None:
+        problem = cli.ask(of, collective=collective, size=size, chunks=chunks, root=root)
+    found = formulations.explain(name, problem)
+    if as_json:
+        cli.print_json(_formulation_answer(found))
+        return
+    cli.print_facts(f"{found.title} ({found.name})", _formulation_facts(found))
+    # A terminal shows the docstring as it is written; Markdown is for pages.
+    typer.echo(f"\n{described(name).mathematics.strip()}")
+
+
+def _list_formulations(*, as_json: bool) -> None:
+    if as_json:
+        rows = [
+            {"name": each.name, "title": each.title, "reference": each.reference}
+            for each in available()
+        ]
+        cli.print_json({"formulations": rows})
+        return
+    cli.print_table(("name", "title"), ((each.name, each.title) for each in available()))
+
+
+def _formulation_facts(found: Explanation) -> list[tuple[str, str]]:
+    facts = [("from", found.reference), ("solves", ", ".join(found.collectives))]
+    if found.problem is None:
+        return facts
+    facts.append(("asked", cli.title(found.problem)))
+    if found.refusal is not None:
+        return [*facts, ("refused", found.refusal)]
+    if found.size is not None:
+        size = found.size
+        facts += [
+            ("variables", f"{size.variables:,}"),
+            ("constraints", f"{size.constraints:,}"),
+            ("nonzeros", f"{size.nonzeros:,}"),
+            ("memory", f"about {text.size(size.memory)}"),
+        ]
+    facts.append(("takes", found.speed.words if found.speed else ""))
+    facts.append(("model", found.note))
+    return facts + [
+        (f"{each.many:,} rows", f"{each.name}: {each.words}") for each in found.groups if each.many
+    ]
+
+
+def _formulation_answer(found: Explanation) -> dict[str, Any]:
+    size = found.size
+    return {
+        "name": found.name,
+        "title": found.title,
+        "reference": found.reference,
+        "collectives": list(found.collectives),
+        "refused": found.refusal,
+        "variables": size and size.variables,
+        "constraints": size and size.constraints,
+        "nonzeros": size and size.nonzeros,
+        "takes": found.speed and found.speed.words,
+        "note": found.note,
+        "groups": [
+            {"name": each.name, "says": each.words, "rows": each.many} for each in found.groups
+        ],
+        "mathematics": found.mathematics,
+    }

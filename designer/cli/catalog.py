@@ -1,13 +1,13 @@
-"""``topoloom catalog``: what is stored; `designer.cli.catalog` tells what is best where.
+"""``topoloom catalog``: plans and searches that were kept, and what is the best at each size.
 
-``topoloom catalog tune`` and ``atlas``: the best stored plan and method of each size.
+``--catalog``: plans that were solved before, and a place for those that are solved now.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import asdict
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,11 +16,12 @@ import typer
 from ccl import text
 from ccl.collective import COLLECTIVES, CollectiveKind, make_collective
 from ccl.errors import ProblemError
+from ccl.problem import Problem
+from ccl.result import Result
 from ccl.serialization.documents import document, write_document
 from ccl.serialization.quantity import format_size, parse_size
 from ccl.serialization.text import write_text
 from designer.cli import request as cli
-from designer.cli.browse import opened
 
 if TYPE_CHECKING:
     from ccl.topology import Topology
@@ -28,6 +29,56 @@ if TYPE_CHECKING:
 
 ATLAS = "all-gather,reduce-scatter,all-reduce,all-to-all,broadcast"
 """Collectives of an atlas unless others are named."""
+
+USUAL = "usual"
+"""What stands for the catalog that lies among the user's data."""
+
+
+def opened(given: str | None) -> Catalog:
+    """Open the catalog at a path; none given, or `USUAL`, is the user's own.
+
+    Raises
+    ------
+    CatalogError
+        If it cannot be used.
+    """
+    from formulations.campaigns.catalog import Catalog  # noqa: PLC0415  it loads a database library
+
+    return Catalog(None if given in (None, USUAL) else Path(given or ""))
+
+
+@dataclass(frozen=True)
+class Store:
+    """A catalog beside a solve, or none; where plans are to be solved `fresh`, none is found."""
+
+    catalog: Catalog | None
+    fresh: bool = False
+
+    @classmethod
+    def of(cls, given: str | None, *, fresh: bool = False) -> Store:
+        """Return that of ``--catalog``; errors as `opened`."""
+        return cls(None if given is None else opened(given), fresh)
+
+    def find(
+        self, problem: Problem, request: Mapping[str, Any], *, time_limit: float | None
+    ) -> Result | None:
+        """Return a plan to which solving as `asked` could not add, or None."""
+        if self.catalog is None or self.fresh:
+            return None
+        return self.catalog.find(
+            problem,
+            request["formulation"],
+            options=request["options"],
+            gap=request["gap"],
+            time_limit=time_limit,
+            enough=True,
+        )
+
+    def keep(self, result: Result, *, time_limit: float | None) -> Result:
+        """Keep a result, and return it."""
+        if self.catalog is not None:
+            self.catalog.keep(result, time_limit=time_limit)
+        return result
 
 
 def tune(
@@ -414,7 +465,6 @@ def study(
         Write the drawings there.
     """
     from ccl.serialization.topoloom import topology_from_json  # noqa: PLC0415
-    from designer.cli.propose import write_drawings  # noqa: PLC0415
     from formulations.campaigns.catalog import Proposals  # noqa: PLC0415  a database library
     from widgets.charts.proposals import RESPECTS  # noqa: PLC0415  it loads charts
 
@@ -426,7 +476,8 @@ def study(
         )
     networks = list(found.networks.values())
     if out is not None:
-        write_drawings([topology_from_json(each["drawing"]["topology"]) for each in networks], out)
+        drawn = [topology_from_json(each["drawing"]["topology"]) for each in networks]
+        cli.write_drawings(drawn, out)
     if as_json:
         cli.print_json(
             {"wanted": found.request, "bounds": found.front["bounds"], "networks": networks}

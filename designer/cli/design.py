@@ -12,7 +12,7 @@ import formulations
 from ccl import text
 from ccl.errors import ProblemError
 from designer.cli import request as cli
-from designer.cli.browse import opened as opened_catalog
+from designer.cli.catalog import opened as opened_catalog
 from designer.jobs import Limits
 from designer.server.guard import LOOPBACK, bound, names
 from formulations import memory_each

@@ -13,12 +13,10 @@ import typer
 
 from ccl import text
 from ccl.errors import FormatError, ProblemError
-from ccl.serialization.documents import document, write_document
 from designer.cli import request as cli
-from designer.cli.browse import opened
+from designer.cli.catalog import opened
 
 if TYPE_CHECKING:
-    from ccl.topology import Topology
     from formulations.campaigns.catalog import Catalog
     from formulations.proposals import Axis, Candidate, Front, Request
 
@@ -126,7 +124,7 @@ def _say(
     as_json: bool,
 ) -> None:
     if out is not None:
-        write_drawings([each.topology for each in kept], out)
+        cli.write_drawings([each.topology for each in kept], out)
     if as_json:
         cli.print_json(_answer(front, kept, *axes))
     else:
@@ -189,28 +187,6 @@ def _searched(request: Request, parts: Path | None) -> tuple[Front, bool]:
     except KeyboardInterrupt:
         return front, True
     return front, False
-
-
-def write_drawings(networks: Sequence[Topology], out: Path) -> None:
-    """Write networks into a folder, the best first.
-
-    Raises
-    ------
-    FormatError
-        If it is a file.
-    """
-    if out.exists() and not out.is_dir():
-        raise FormatError(f"{out} is a file; name a folder for the drawings")
-    out.mkdir(parents=True, exist_ok=True)
-    files = []
-    for place, each in enumerate(networks, start=1):
-        plain = re.sub(r"[^a-z0-9]+", "-", each.name.lower()).strip("-")
-        files.append(out / f"{place}-{plain}.json")
-        write_document(files[-1], document(each))
-    cli.remark(
-        f"{text.count(len(files), 'drawing')} in {out}, the best is {files[0].name}; look at it: "
-        f"topoloom design {files[0]}"
-    )
 
 
 def _print(front: Front, kept: Sequence[Candidate], first: Axis, second: Axis) -> None:

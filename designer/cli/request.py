@@ -1,16 +1,19 @@
-"""Arguments of the commands: a cluster by name or file, and a collective on it.
+"""Arguments of the commands: a cluster by name or file, a collective on it and its conditions.
 
 What is printed: answers on standard output, everything else on standard error.
 """
+
+from __future__ import annotations
 
 import inspect
 import json
 import math
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args, get_origin
 
 import typer
 from rich.console import Console
@@ -19,17 +22,21 @@ from rich.text import Text
 
 from ccl import text
 from ccl.bound import Cut
-from ccl.collective import COLLECTIVES, CollectiveKind, make_collective
+from ccl.collective import COLLECTIVES, CollectiveKind, make_collective, tenants
 from ccl.errors import FormatError, ProblemError
 from ccl.problem import Problem
 from ccl.result import Result
-from ccl.serialization.documents import Document, document, read_document
+from ccl.serialization.conditions import parse_window, read_tenants
+from ccl.serialization.documents import Document, document, read_document, write_document
 from ccl.serialization.quantity import parse_size
 from ccl.serialization.sketches import read_sketch, sketch_to_json
 from ccl.serialization.text import read_bytes
 from ccl.topology import Topology
 from gallery import open_cluster
 from interchange.formats.own.fragment import is_link, share_of
+
+if TYPE_CHECKING:
+    from formulations.analyses.tenancy import TenantTime
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C."""
@@ -98,6 +105,43 @@ def whole_chunk_rows(result: Result) -> Iterator[tuple[str, str]]:
     if bound is not None:
         what = f"bound for whole chunks of {text.size(result.problem.collective.chunk_size)}"
         yield what, f"{bound.makespan:.6g} µs ({bound.kind}), gap {text.share(gap)}"
+
+
+def condition_rows(result: Result) -> list[tuple[str, str]]:
+    """Return what is printed of the tenants and windows of a result."""
+    rows = [
+        (
+            f"tenant {each.name}" if each.name else "no tenant",
+            f"{text.duration(each.finish)}, priority {each.priority:g}"
+            + (f"; alone at least {text.duration(each.alone)}" if each.alone else ""),
+        )
+        for each in _times(result)
+    ]
+    for each in result.problem.windows:
+        links = text.listing([f"{src}->{dst}" for src, dst in each.links])
+        when = f"from {text.duration(each.begin)} to {text.duration(each.end)}"
+        rows.append(("window", f"{links} at {text.share(each.share)} {when}"))
+    return rows
+
+
+def tenants_answer(result: Result) -> list[dict[str, Any]]:
+    """Return what ``--json`` prints of the tenants of a result."""
+    return [
+        {
+            "name": each.name,
+            "priority": each.priority,
+            "size": each.nbytes,
+            "finish_us": each.finish,
+            "alone_us": each.alone,
+        }
+        for each in _times(result)
+    ]
+
+
+def _times(result: Result) -> tuple[TenantTime, ...]:
+    from formulations.analyses.tenancy import tenant_times  # noqa: PLC0415  it needs the bounds
+
+    return tenant_times(result)
 
 
 def print_table(
@@ -272,6 +316,81 @@ def ask(
     return Problem(topology, made)
 
 
+@dataclass(frozen=True)
+class Given:
+    """What a command line says of a problem, None where it says nothing.
+
+    Parameters
+    ----------
+    collective, size, root
+        As for `ask`.
+    window
+        Windows as they are typed.
+    tenants
+        A file of them.
+    """
+
+    collective: str | None
+    size: str | None
+    root: int | None
+    window: Sequence[str] | None = None
+    tenants: Path | None = None
+
+    def problem(self, opened: Document, *, chunks: int | None) -> Problem:
+        """Make the problem, on a cluster and for a number of chunks per shard.
+
+        Raises
+        ------
+        CclError
+            If something cannot be read, or the collective is given twice.
+        """
+        if self.tenants is None:
+            made = ask(
+                opened, collective=self.collective, size=self.size, chunks=chunks, root=self.root
+            )
+        else:
+            made = self._shared(opened, self.tenants, chunks=chunks)
+        more = tuple(parse_window(each, opened.topology) for each in self.window or ())
+        return replace(made, windows=(*made.windows, *more))
+
+    def _shared(self, opened: Document, file: Path, *, chunks: int | None) -> Problem:
+        """Make the problem of several tenants on a cluster."""
+        values = (self.collective, self.size, chunks, self.root)
+        flags = ("--collective", "--size", "--chunks", "--root")
+        twice = [flag for flag, value in zip(flags, values, strict=True) if value is not None]
+        if twice:
+            raise ProblemError(
+                f"{file} says what each tenant runs; leave out {' and '.join(twice)}"
+            )
+        if opened.problem is not None:
+            raise ProblemError(
+                f"the document is a {opened.kind} with its own "
+                f"{opened.problem.collective.kind}; leave out --tenants, or give a topology"
+            )
+        jobs = read_tenants(read_bytes(file), opened.topology, name=str(file))
+        return Problem(opened.topology, tenants(len(opened.topology.ranks), jobs))
+
+
+def ordering(problem: Problem, chosen: str, options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the formulation and its options: one that orders by priority where none is chosen.
+
+    The choice is printed on standard error, as is when priorities say nothing.
+    """
+    from formulations import DEFAULT, prioritised  # noqa: PLC0415  other commands do without
+    from formulations.analyses.tenancy import by_priority  # noqa: PLC0415  it needs the bounds
+
+    if chosen != DEFAULT or options or not prioritised(problem):
+        return chosen, options
+    found = by_priority(problem)
+    if found is None:
+        remark("priorities only settle ties here: no formulation that orders by them takes this")
+        return chosen, options
+    name, own = found
+    flags = " ".join(f"--{key} {value}" for key, value in own.items())
+    remark(f"priorities are given, so it is solved by --formulation {name} {flags}")
+    return name, dict(own)
+
+
 def sketch_in(path: Path, topology: Topology) -> dict[str, Any]:
     """Read a sketch, ours or TACCL's, say what was made of it, and return its plain form.
 
@@ -337,3 +456,25 @@ def writable(out: Path | None) -> None:
         raise FormatError(
             f"{out} cannot be written: there is no folder {out.parent}; make it first"
         )
+
+
+def write_drawings(networks: Sequence[Topology], out: Path) -> None:
+    """Write networks into a folder, the best first.
+
+    Raises
+    ------
+    FormatError
+        If it is a file.
+    """
+    if out.exists() and not out.is_dir():
+        raise FormatError(f"{out} is a file; name a folder for the drawings")
+    out.mkdir(parents=True, exist_ok=True)
+    files = []
+    for place, each in enumerate(networks, start=1):
+        plain = re.sub(r"[^a-z0-9]+", "-", each.name.lower()).strip("-")
+        files.append(out / f"{place}-{plain}.json")
+        write_document(files[-1], document(each))
+    remark(
+        f"{text.count(len(files), 'drawing')} in {out}, the best is {files[0].name}; look at it: "
+        f"topoloom design {files[0]}"
+    )

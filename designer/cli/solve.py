@@ -26,9 +26,8 @@ from ccl.errors import ProblemError, SolveError
 from ccl.plans import Schedule
 from ccl.result import Result, Stop
 from ccl.serialization.documents import document, write_document
-from designer.cli import conditions
 from designer.cli import request as cli
-from designer.cli.browse import Store
+from designer.cli.catalog import Store
 from formulations import Formulation, OptionField, pareto, sends_front
 from formulations.analyses.chunk_counts import chunks_per_shard, common_bound, common_gap, tried
 
@@ -188,9 +187,9 @@ def solve(  # noqa: PLR0913  one for each flag
     _check(time_limit, gap, at_most_sends, out=out)
     opened = cli.open_document(cluster)
     options = _set(formulation, options, opened)
-    given = conditions.Given(collective, size, root, window=window, tenants=tenants)
+    given = cli.Given(collective, size, root, window=window, tenants=tenants)
     problems = {n or 0: given.problem(opened, chunks=n) for n in _counts(chunks, opened, options)}
-    formulation, options = conditions.ordering(next(iter(problems.values())), formulation, options)
+    formulation, options = cli.ordering(next(iter(problems.values())), formulation, options)
     begin = partial(formulations.start, formulation=formulation, options=options)
     begin = partial(begin, gap=gap, solver=solver, memory=cli.memory_in(memory))
     store = Store.of(catalog, fresh=front or at_most_sends is not None)
@@ -372,7 +371,7 @@ def answer(result: Result) -> dict[str, Any]:
         "variables": None if size is None else size.variables,
         "constraints": None if size is None else size.constraints,
         "log": list(result.log),
-        "tenants": conditions.tenants_answer(result),
+        "tenants": cli.tenants_answer(result),
     }
 
 
@@ -494,7 +493,7 @@ def _print(result: Result) -> None:
             ("proved by", result.bound.reference),
             ("algbw", text.bandwidth(result.algbw)),
             ("busbw", text.bandwidth(result.busbw)),
-            *conditions.condition_rows(result),
+            *cli.condition_rows(result),
             ("epochs", "" if result.epochs is None else f"{result.epochs:,}"),
             ("model", _model(size.variables, size.constraints) if size else ""),
             ("solved in", text.seconds(result.solve_time)),

@@ -8,7 +8,7 @@ from ccl.collective import all_gather, tenants
 from ccl.problem import Problem, Window
 from ccl.serialization.conditions import read_tenants
 from ccl.serialization.documents import document, read_document, write_document
-from designer.cli import conditions, main
+from designer.cli import main, request
 from formulations import solve
 from tests.ccl.clusters import MB, line
 
@@ -57,9 +57,9 @@ class TestTenants:
     def test_come_as_json(self):
         jobs = read_tenants(JOBS.encode(), line(3))
         asked = Problem(line(3), tenants(3, jobs))
-        name, options = conditions.ordering(asked, "auto", {})
+        name, options = request.ordering(asked, "auto", {})
 
-        assert conditions.tenants_answer(solve(asked, name, options=options)) == [
+        assert request.tenants_answer(solve(asked, name, options=options)) == [
             {"name": "far", "priority": 1, "size": MB, "finish_us": 60, "alone_us": 40},
             {"name": "near", "priority": 5, "size": MB, "finish_us": 20, "alone_us": 20},
         ]
@@ -67,15 +67,15 @@ class TestTenants:
     def test_leave_a_choice_that_was_made(self):
         asked = Problem(line(3), tenants(3, read_tenants(JOBS.encode(), line(3))))
 
-        assert conditions.ordering(asked, "te-ccl-milp", {}) == ("te-ccl-milp", {})
-        assert conditions.ordering(asked, "auto", {"effort": "quick"})[0] == "auto"
+        assert request.ordering(asked, "te-ccl-milp", {}) == ("te-ccl-milp", {})
+        assert request.ordering(asked, "auto", {"effort": "quick"})[0] == "auto"
 
     def test_that_cannot_be_ordered_are_told_so(self, capsys):
         """Sums are found backwards in time."""
         text = JOBS.replace("broadcast, size: 1MB, ranks: [g0, g2]", "all-reduce, size: 1MB")
         asked = Problem(line(3), tenants(3, read_tenants(text.encode(), line(3))))
 
-        assert conditions.ordering(asked, "auto", {}) == ("auto", {})
+        assert request.ordering(asked, "auto", {}) == ("auto", {})
         assert "priorities only settle ties here" in capsys.readouterr().err
 
     def test_say_what_they_run_themselves(self, run):
@@ -115,7 +115,7 @@ class TestWindows:
         first = Window((("g0", "g1"),), 0, 20, 0)
         opened = document(Problem(line(3), all_gather(3, 3 * MB), (first,)))
 
-        made = conditions.Given(None, None, None, window=["g2->g1@0..20us=0"]).problem(
+        made = request.Given(None, None, None, window=["g2->g1@0..20us=0"]).problem(
             opened, chunks=None
         )
 

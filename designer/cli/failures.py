@@ -1,36 +1,21 @@
-"""Conditions of a collective besides its cluster: links with less bandwidth, several tenants.
-
-``topoloom formulation``: what a formulation says, and how large it would be for a problem.
-
-``topoloom failures`` and ``topoloom stragglers``: what one loss, or one that lags, costs.
-"""
+"""``topoloom failures`` and ``topoloom stragglers``: what one loss, or one that lags, costs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 import formulations
 from ccl import text
-from ccl.collective import tenants
 from ccl.errors import ProblemError
 from ccl.problem import Problem
-from ccl.serialization.conditions import parse_window, read_tenants
-from ccl.serialization.text import read_bytes
 from designer.cli import request as cli
-from formulations import available
-from formulations import formulation as described
 from widgets.words import cut_words
 
 if TYPE_CHECKING:
-    from ccl.result import Result
-    from ccl.serialization.documents import Document
-    from formulations.analyses.explanation import Explanation
     from formulations.analyses.failures.nouns import (
         Failure,
         Failures,
@@ -38,208 +23,6 @@ if TYPE_CHECKING:
         Stragglers,
         Survival,
     )
-    from formulations.analyses.tenancy import TenantTime
-
-
-@dataclass(frozen=True)
-class Given:
-    """What a command line says of a problem, None where it says nothing.
-
-    Parameters
-    ----------
-    collective, size, root
-        As for `ask`.
-    window
-        Windows as they are typed.
-    tenants
-        A file of them.
-    """
-
-    collective: str | None
-    size: str | None
-    root: int | None
-    window: Sequence[str] | None = None
-    tenants: Path | None = None
-
-    def problem(self, opened: Document, *, chunks: int | None) -> Problem:
-        """Make the problem, on a cluster and for a number of chunks per shard.
-
-        Raises
-        ------
-        CclError
-            If something cannot be read, or the collective is given twice.
-        """
-        if self.tenants is None:
-            made = cli.ask(
-                opened, collective=self.collective, size=self.size, chunks=chunks, root=self.root
-            )
-        else:
-            made = self._shared(opened, self.tenants, chunks=chunks)
-        more = tuple(parse_window(each, opened.topology) for each in self.window or ())
-        return replace(made, windows=(*made.windows, *more))
-
-    def _shared(self, opened: Document, file: Path, *, chunks: int | None) -> Problem:
-        """Make the problem of several tenants on a cluster."""
-        values = (self.collective, self.size, chunks, self.root)
-        flags = ("--collective", "--size", "--chunks", "--root")
-        twice = [flag for flag, value in zip(flags, values, strict=True) if value is not None]
-        if twice:
-            raise ProblemError(
-                f"{file} says what each tenant runs; leave out {' and '.join(twice)}"
-            )
-        if opened.problem is not None:
-            raise ProblemError(
-                f"the document is a {opened.kind} with its own "
-                f"{opened.problem.collective.kind}; leave out --tenants, or give a topology"
-            )
-        jobs = read_tenants(read_bytes(file), opened.topology, name=str(file))
-        return Problem(opened.topology, tenants(len(opened.topology.ranks), jobs))
-
-
-def ordering(problem: Problem, chosen: str, options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return the formulation and its options: one that orders by priority where none is chosen.
-
-    The choice is printed on standard error, as is when priorities say nothing.
-    """
-    from formulations.analyses.tenancy import by_priority  # noqa: PLC0415  it needs the bounds
-
-    if chosen != formulations.DEFAULT or options or not formulations.prioritised(problem):
-        return chosen, options
-    found = by_priority(problem)
-    if found is None:
-        cli.remark(
-            "priorities only settle ties here: no formulation that orders by them takes this"
-        )
-        return chosen, options
-    name, own = found
-    flags = " ".join(f"--{key} {value}" for key, value in own.items())
-    cli.remark(f"priorities are given, so it is solved by --formulation {name} {flags}")
-    return name, dict(own)
-
-
-def condition_rows(result: Result) -> list[tuple[str, str]]:
-    """Return what is printed of the tenants and windows of a result."""
-    rows = [
-        (
-            f"tenant {each.name}" if each.name else "no tenant",
-            f"{text.duration(each.finish)}, priority {each.priority:g}"
-            + (f"; alone at least {text.duration(each.alone)}" if each.alone else ""),
-        )
-        for each in _times(result)
-    ]
-    for each in result.problem.windows:
-        links = text.listing([f"{src}->{dst}" for src, dst in each.links])
-        when = f"from {text.duration(each.begin)} to {text.duration(each.end)}"
-        rows.append(("window", f"{links} at {text.share(each.share)} {when}"))
-    return rows
-
-
-def tenants_answer(result: Result) -> list[dict[str, Any]]:
-    """Return what ``--json`` prints of the tenants of a result."""
-    return [
-        {
-            "name": each.name,
-            "priority": each.priority,
-            "size": each.nbytes,
-            "finish_us": each.finish,
-            "alone_us": each.alone,
-        }
-        for each in _times(result)
-    ]
-
-
-def _times(result: Result) -> tuple[TenantTime, ...]:
-    from formulations.analyses.tenancy import tenant_times  # noqa: PLC0415  it needs the bounds
-
-    return tenant_times(result)
-
-
-def formulation(
-    name: str | None = None,
-    *,
-    of: str | None = None,
-    collective: str | None = None,
-    size: str | None = None,
-    chunks: int | None = None,
-    root: int | None = None,
-    as_json: bool = False,
-) -> None:
-    """Print the mathematics of a formulation, and what it comes to on a cluster.
-
-    Parameters
-    ----------
-    name : NAME
-        A formulation; by default all are listed.
-    of : CLUSTER
-        A cluster or a document: how large the model would be for it, before solving.
-    """
-    if name is None:
-        _list(as_json=as_json)
-        return
-    problem = None
-    if of is not None:
-        problem = cli.ask(of, collective=collective, size=size, chunks=chunks, root=root)
-    found = formulations.explain(name, problem)
-    if as_json:
-        cli.print_json(_answer(found))
-        return
-    cli.print_facts(f"{found.title} ({found.name})", _facts(found))
-    # A terminal shows the docstring as it is written; Markdown is for pages.
-    typer.echo(f"\n{described(name).mathematics.strip()}")
-
-
-def _list(*, as_json: bool) -> None:
-    if as_json:
-        rows = [
-            {"name": each.name, "title": each.title, "reference": each.reference}
-            for each in available()
-        ]
-        cli.print_json({"formulations": rows})
-        return
-    cli.print_table(("name", "title"), ((each.name, each.title) for each in available()))
-
-
-def _facts(found: Explanation) -> list[tuple[str, str]]:
-    facts = [("from", found.reference), ("solves", ", ".join(found.collectives))]
-    if found.problem is None:
-        return facts
-    facts.append(("asked", cli.title(found.problem)))
-    if found.refusal is not None:
-        return [*facts, ("refused", found.refusal)]
-    if found.size is not None:
-        size = found.size
-        facts += [
-            ("variables", f"{size.variables:,}"),
-            ("constraints", f"{size.constraints:,}"),
-            ("nonzeros", f"{size.nonzeros:,}"),
-            ("memory", f"about {text.size(size.memory)}"),
-        ]
-    facts.append(("takes", found.speed.words if found.speed else ""))
-    facts.append(("model", found.note))
-    return facts + [
-        (f"{each.many:,} rows", f"{each.name}: {each.words}") for each in found.groups if each.many
-    ]
-
-
-def _answer(found: Explanation) -> dict[str, Any]:
-    size = found.size
-    return {
-        "name": found.name,
-        "title": found.title,
-        "reference": found.reference,
-        "collectives": list(found.collectives),
-        "refused": found.refusal,
-        "variables": size and size.variables,
-        "constraints": size and size.constraints,
-        "nonzeros": size and size.nonzeros,
-        "takes": found.speed and found.speed.words,
-        "note": found.note,
-        "groups": [
-            {"name": each.name, "says": each.words, "rows": each.many} for each in found.groups
-        ],
-        "mathematics": found.mathematics,
-    }
-
 
 NAMED = 3
 """Most ranks that are named in a cell."""
