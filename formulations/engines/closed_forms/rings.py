@@ -45,6 +45,9 @@ SEARCHES = 12
 ATTEMPTS = 20
 """Orders of the ranks that are tried at one pace, all but the first by chance."""
 
+MOST = 24
+"""Rings at one pace: where links are thousands of times as fast as others, there are thousands."""
+
 FEW = 64
 """Ranks up to which more than one order is tried."""
 
@@ -114,7 +117,7 @@ class _Lanes:
             left -= self.spent
             if len(found.chosen(both=False)) > len(best.chosen(both=False)):
                 best = found
-            if len(best.chosen(both=False)) >= self._most or left <= 0:
+            if len(best.chosen(both=False)) >= min(self._most, MOST) or left <= 0:
                 break
         return best
 
@@ -141,7 +144,7 @@ class _Lanes:
     ) -> tuple[np.ndarray, ...]:
         """Take rings one after the other, each beginning at another rank."""
         rings: list[np.ndarray] = []
-        while True:
+        while len(rings) < MOST:
             image = self._image(rings, take)
             if image is not None:
                 rings.append(image)
@@ -160,8 +163,9 @@ class _Lanes:
             )
             self.spent += begin - patience.left
             if ring is None:
-                return tuple(rings)
+                break
             rings.append(np.array(at)[ring])
+        return tuple(rings)
 
     def _image(
         self, rings: Sequence[np.ndarray], take: Callable[[int, int], routing.Hop | None]

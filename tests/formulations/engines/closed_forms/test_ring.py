@@ -11,7 +11,7 @@ from ccl.problem import Problem
 from ccl.result import Status
 from ccl.topology import Link, Topology, device
 from formulations import formulation
-from formulations.engines.closed_forms.rings import side_by_side
+from formulations.engines.closed_forms.rings import MOST, side_by_side
 from formulations.engines.closed_forms.routing import reachability, ring_of
 from gallery import open_cluster
 from tests.formulations.engines.closed_forms.forms import (
@@ -214,6 +214,17 @@ def test_rings_side_by_side_take_no_more_of_a_link_than_it_has(cluster):
                 if ends in topology.link_index:
                     taken[ends] = taken.get(ends, 0.0) + found.pace
         assert all(load <= topology.link(*ends).bandwidth + 1e-9 for ends, load in taken.items())
+
+
+def test_rings_are_not_counted_where_one_link_is_a_millionth_of_the_others():
+    """Each of these has a million lanes at its pace; some rings are enough."""
+    devices = tuple(device("gpu", name) for name in "abcd")
+    pairs = [(a, b) for a in "abcd" for b in "abcd" if a != b]
+    links = [Link(a, b, 1e-3 if (a, b) == ("a", "c") else 1e3, 0.0) for a, b in pairs]
+    fast, slow = side_by_side(Topology("unlike", devices, tuple(links)))
+
+    assert (fast.pace, slow.pace) == (1e3, 1e-3)
+    assert 1 < len(fast.chosen(both=False)) < len(slow.chosen(both=False)) <= 3 * MOST
 
 
 def test_several_rings_are_the_same_ones_again():
