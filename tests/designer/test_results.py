@@ -116,9 +116,18 @@ def test_a_cut_around_all_but_one_is_told_as_its_ingress(ring):
     cut = Cut(("gpu0", "gpu1", "gpu2"), (("gpu0", "gpu3"), ("gpu2", "gpu3")), 100.0)
     (told,) = results.bounds_to_json((Bound(30.0, "ejection", cut, ""),), ring)
     assert told["where"] == "100 GB/s into gpu3"
-    drawn = results.cut_of(told)
+    drawn = results.cut_of(told, [told])
     assert drawn["inside"] == ["gpu0", "gpu1", "gpu2"]
     assert "lower bound 30 µs" in drawn["label"]
+
+
+def test_a_cut_that_is_not_the_bound_says_so(ring):
+    cut = Cut(("gpu0", "gpu1"), (("gpu1", "gpu2"), ("gpu0", "gpu3")), 100.0)
+    bounds = (Bound(40.0, "flow", None, "prices"), Bound(30.0, "cut", cut, ""))
+    told = results.bounds_to_json(bounds, ring)
+    assert results.cut_of(told[1], told)["label"] == "Cut · 100 GB/s · 30 µs of the bound of 40 µs"
+    whole = {**told[0], "whole_chunks": True}
+    assert "lower bound 30 µs" in results.cut_of(told[1], [whole, told[1]])["label"]
 
 
 def test_a_bound_without_a_witness_is_no_button(result):

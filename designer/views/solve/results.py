@@ -97,17 +97,21 @@ def _where(bound: Bound, topology: Topology) -> str:
     return bound.reference if bound.witness is None else cut_words(bound.witness, topology)
 
 
-def cut_of(bound: Mapping[str, Any]) -> Json:
-    """Return the cut that proves a bound, as the canvas draws it."""
-    name = "Bottleneck cut" if bound["kind"] == "cut" else BOUND_LABELS[bound["kind"]]
+def cut_of(bound: Mapping[str, Any], every: Sequence[Mapping[str, Any]]) -> Json:
+    """Return the cut that proves one of several bounds, as the canvas draws it."""
+    best = max(each["makespan"] for each in every if each["whole_chunks"] <= bound["whole_chunks"])
+    name, proved = BOUND_LABELS[bound["kind"]], text.duration(bound["makespan"])
+    words = f"lower bound {proved}"
+    if bound["makespan"] < best * (1 - SAME):
+        words = f"{proved} of the bound of {text.duration(best)}"
+        name = "Cut" if bound["kind"] == "cut" else name
     plans = " for whole chunks" if bound["whole_chunks"] else ""
     return {
         "inside": bound["inside"],
         "links": bound["links"],
         "bandwidth": bound["bandwidth"],
         "makespan": bound["makespan"],
-        "label": f"{name} · {text.bandwidth(bound['bandwidth'])}"
-        f" · lower bound {text.duration(bound['makespan'])}{plans}",
+        "label": f"{name} · {text.bandwidth(bound['bandwidth'])} · {words}{plans}",
     }
 
 
@@ -435,7 +439,7 @@ def _bounds(app: Dash) -> None:
         bounds = bounds_summary(known, fresh)
         shown = cut_on_canvas(bounds, choice)
         makespan = fresh["makespan"] if fresh else None
-        cuts = [] if shown is None else [cut_of(bounds[shown])]
+        cuts = [] if shown is None else [cut_of(bounds[shown], bounds)]
         rate = rate_cut(best, choice)
         if rate is not None:
             cuts, shown = [rate], same_cut(bounds, rate)
