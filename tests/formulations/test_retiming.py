@@ -147,9 +147,14 @@ def test_auto_tries_constructions_under_windows_too(monkeypatch):
         return answer(chosen, run, options)
 
     monkeypatch.setattr(windows, "answer", answered)
-    problem = Problem(open_cluster("ring:gpus=4"), all_gather(4, MB), HALVED)
-    solve(problem, options={"effort": "quick"})
+    topology = open_cluster("ring:gpus=4")
+    proved = solve(Problem(topology, all_gather(4, MB), HALVED), options={"effort": "quick"})
+    assert proved.status == "optimal"
+    assert "bruck" not in seen
 
+    later = (Window((("gpu0", "gpu1"),), 5, 50, 0.5),)
+    open_yet = Problem(topology, all_gather(4, 4 * MB), later)
+    assert solve(open_yet, options={"effort": "quick"}).status != "optimal"
     assert {"list", "direct", "bruck"} <= set(seen)
 
 
