@@ -152,7 +152,7 @@ def test_auto_tries_constructions_under_windows_too(monkeypatch):
     assert proved.status == "optimal"
     assert "bruck" not in seen
 
-    later = (Window((("gpu0", "gpu1"),), 5, 50, 0.5),)
+    later = (Window((("g0", "g1"),), 5, 50, 0.5),)
     open_yet = Problem(topology, all_gather(4, 4 * MB), later)
     assert solve(open_yet, options={"effort": "quick"}).status != "optimal"
     assert {"list", "direct", "bruck"} <= set(seen)
