@@ -12,6 +12,7 @@ from playwright.sync_api import Page, expect
 
 from ccl.collective import all_gather, all_reduce, reduce_scatter
 from ccl.problem import Problem
+from ccl.serialization.quantity import parse_size
 from formulations import solve
 from gallery import open_cluster
 from widgets import canvas_file
@@ -103,10 +104,12 @@ def test_four_play_in_step_two_are_told_apart_and_clusters_keep_their_own_view(
     page.get_by_label("Difference of A and B").first.wait_for()
     legend = page.locator(".tlp-classes")
     expect(legend).to_contain_text("Only in A")
-    counts = [int(each) for each in legend.locator(".tlp-class b").all_inner_texts()]
-    a, b = (len(results[name].timeline.transfers) for name in ("ring", "direct"))
-    assert (counts[0] + counts[2], counts[1] + counts[2]) == (a, b)
-    assert counts[2] > 0
+    sizes = [parse_size(each) for each in legend.locator(".tlp-class b").all_inner_texts()]
+    a, b = (
+        sum(each.nbytes for each in results[name].timeline.transfers) for name in ("ring", "direct")
+    )
+    assert (sizes[0] + sizes[2], sizes[1] + sizes[2]) == pytest.approx((a, b), rel=0.01)
+    assert sizes[2] > 0
     expect(page.locator(".tlp-film .tl:visible")).to_have_count(1)
     expect(page.get_by_role("button", name="Difference of A and B")).to_have_attribute(
         "aria-pressed", "true"

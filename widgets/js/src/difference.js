@@ -2,15 +2,19 @@
  * Difference of two plans on one cluster: the sends that only one of them has, those of both, and by
  * how much the links differ in the time for which they are busy.
  *
+ * Bytes are counted over every link that they cross. Those of the same data over the same link are in
+ * both as far as both plans bring them there, however they are cut; so what is only in A and what is
+ * in both add up to all that A sends, and likewise for B.
+ *
  * @typedef {import("./types.js").Scene} Scene
- * @typedef {{scene: Scene, counts: [number, number, number], busy: Map<string, [number, number]>}} Contrast
+ * @typedef {{scene: Scene, sums: [number, number, number], unit: string, busy: Map<string, [number, number]>}} Contrast
  */
 
 import { h } from "./dom.js";
 import { keyEnds, signature, wholeTopology } from "./model.js";
 import { Hand } from "./pair_time.js";
 import { Playback } from "./player.js";
-import { duration } from "./units.js";
+import { bytes, duration } from "./units.js";
 
 const ONLY_A = 0;
 const ONLY_B = 1;
@@ -25,30 +29,40 @@ const MOST_LINKS = 8;
 /** Share of a send within which two amounts are the same. */
 const SAME = 1e-6;
 
-/**
- * What the sends of both plans are compared by: the chunk where both cut the data alike, else its origin.
- * @param {Scene} a @param {Scene} b
- */
-function dataOf(a, b) {
+/** Whether both cut the data alike. @param {Scene} a @param {Scene} b */
+function cutAlike(a, b) {
   const cut = ({ chunks }) => JSON.stringify(chunks.map(({ origin, size }) => [origin, size]));
-  return cut(a) === cut(b) ? (scene, chunk) => chunk : (scene, chunk) => scene.chunks[chunk].origin;
+  return cut(a) === cut(b);
 }
 
+/** Bytes that a transfer brings over its link. @param {Scene} scene @param {import("./types.js").Transfer} transfer */
+const bytesOf = ({ chunks }, [chunk, , , , , fraction = 1]) => chunks[chunk].size * fraction;
+
 /**
- * Put each transfer of a plan into the class of those of both or of its own: what the other plan brings
- * over the same link is in both, first come first served.
+ * The transfers of a plan, each with the share of it that the other plan sends too, first come first served.
+ * @param {Scene} scene @param {Scene} other @param {(scene: Scene, chunk: number) => number} data what is compared
  */
-function classes(scene, other, { data, own }) {
-  const bytes = ({ chunks }, [chunk, , , , , fraction = 1]) => chunks[chunk].size * fraction;
+function sharesInBoth(scene, other, data) {
+  /** @param {Scene} of @param {import("./types.js").Transfer} transfer */
   const key = (of, [chunk, src, dst]) => JSON.stringify([data(of, chunk), src, dst]);
   const left = new Map();
-  for (const each of other.transfers) left.set(key(other, each), (left.get(key(other, each)) ?? 0) + bytes(other, each));
+  for (const each of other.transfers) left.set(key(other, each), (left.get(key(other, each)) ?? 0) + bytesOf(other, each));
   return scene.transfers.map((each) => {
-    const size = bytes(scene, each);
+    const size = bytesOf(scene, each);
     const rest = left.get(key(scene, each)) ?? 0;
-    if (rest < size * (1 - SAME)) return own;
-    left.set(key(scene, each), rest - size);
-    return BOTH;
+    const both = Math.min(size, rest);
+    left.set(key(scene, each), rest - both);
+    const share = size > 0 ? both / size : 1;
+    return share < SAME ? 0 : share > 1 - SAME ? 1 : share;
+  });
+}
+
+/** Of a plan: the parts of its transfers that are its own, and those of both. @param {Scene} scene @param {number[]} shares @param {number} own */
+function parts(scene, shares, own) {
+  return scene.transfers.flatMap((each, i) => {
+    const [, src, dst, start, end, fraction = 1] = each;
+    const part = (kind, share) => ({ kind, bytes: bytesOf(scene, each) * share, row: /** @type {any} */ ([kind, src, dst, start, end, fraction * share]) });
+    return [part(BOTH, shares[i]), part(own, 1 - shares[i])].filter(({ bytes }) => bytes > 0);
   });
 }
 
@@ -60,14 +74,13 @@ const busyOf = (playback) => new Map([...playback.loadOfRun].map(([key, share]) 
  * @param {Scene} a @param {Scene} b on the same cluster @returns {Contrast}
  */
 export function contrast(a, b) {
-  const data = dataOf(a, b);
-  const inA = classes(a, b, { data, own: ONLY_A });
-  const inB = classes(b, a, { data, own: ONLY_B });
-  const rows = (scene, found, most) =>
-    scene.transfers.flatMap(([, ...rest], i) => (found[i] <= most ? [/** @type {any} */ ([found[i], ...rest])] : []));
-  const transfers = [...rows(a, inA, BOTH), ...rows(b, inB, ONLY_B)].sort((one, two) => one[3] - two[3]);
-  const counts = /** @type {[number, number, number]} */ ([0, 0, 0]);
-  for (const [kind] of transfers) counts[kind] += 1;
+  const alike = cutAlike(a, b);
+  const data = alike ? (_, chunk) => chunk : (scene, chunk) => scene.chunks[chunk].origin;
+  const inA = parts(a, sharesInBoth(a, b, data), ONLY_A);
+  const inB = parts(b, sharesInBoth(b, a, data), ONLY_B).filter(({ kind }) => kind === ONLY_B);
+  const sums = /** @type {[number, number, number]} */ ([0, 0, 0]);
+  for (const { kind, bytes: size } of [...inA, ...inB]) sums[kind] += size;
+  const transfers = [...inA, ...inB].map(({ row }) => row).sort((one, two) => one[3] - two[3]);
   const makespan = Math.max(a.makespan, b.makespan);
   const step = Math.min(a.epoch_duration, b.epoch_duration);
   const [first, second] = [a, b].map((scene) => busyOf(new Playback(scene)));
@@ -78,7 +91,7 @@ export function contrast(a, b) {
       chunks: CLASSES.map(([label], origin) => ({ origin, label, size: 1 })), holds: {}, sentences: [],
       title: "Difference of A and B", tones: CLASSES.map(([, tone]) => tone),
     },
-    counts,
+    sums, unit: alike ? "the same chunk" : "data of the same origin",
     busy: new Map([...links].map((key) => [key, [first.get(key) ?? 0, second.get(key) ?? 0]])),
   };
 }
@@ -126,7 +139,7 @@ export class DifferenceView {
   }
 
   #load(a, b) {
-    const { scene, counts, busy } = contrast(a, b);
+    const { scene, sums, unit, busy } = contrast(a, b);
     if (this.screen) {
       this.screen.model.receive("drawing", this.drawing);
       this.screen.model.receive("scene", scene);
@@ -134,9 +147,11 @@ export class DifferenceView {
     const most = Math.max(SAME, ...[...busy.values()].map(([one, two]) => Math.abs(one - two)));
     this.loads = new Map([...busy].map(([key, [one, two]]) => [key, (one - two) / most]));
     this.screen.setHeat(true, "run");
+    const title = `Bytes over links, each link that they cross counted. In both: ${unit} over the same link. ` +
+      "With what is only in A they are all that A sends, with what is only in B all that B sends.";
+    const named = (label, i) => h("span", { class: `tlp-class tlp-is-${i}`, title }, h("i", { "aria-hidden": "true" }), `${label} `, h("b", {}, bytes(sums[i])));
     this.legend.replaceChildren(
-      ...CLASSES.map(([label], i) => h("span", { class: `tlp-class tlp-is-${i}` }, h("i", { "aria-hidden": "true" }), `${label} `, h("b", {}, counts[i].toLocaleString("en")))),
-      h("span", {}, "Links have the colour of the plan in which they are busier"), differing(busy),
+      ...CLASSES.map(([label], i) => named(label, i)), h("span", { title }, "over links"), h("span", {}, "Links have the colour of the plan in which they are busier"), differing(busy),
     );
   }
 

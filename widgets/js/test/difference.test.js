@@ -19,8 +19,8 @@ const A = scene([[0, "a", "b", 0, 10, 1], [0, "b", "c", 10, 20, 1], [1, "a", "b"
 const B = scene([[0, "a", "b", 0, 10, 1], [0, "a", "c", 0, 10, 1], [1, "a", "b", 10, 20, 1]]);
 
 test("a send is in both, or only in the plan that has it, and the links differ by its time", () => {
-  const { scene: shown, counts, busy } = contrast(A, B);
-  assert.deepEqual(counts, [1, 1, 2]);
+  const { scene: shown, sums, busy } = contrast(A, B);
+  assert.deepEqual(sums, [8, 8, 16]);
   assert.deepEqual(shown.transfers.map(([kind, src, dst]) => [kind, src, dst]), [
     [2, "a", "b"], [1, "a", "c"], [0, "b", "c"], [2, "a", "b"],
   ]);
@@ -29,10 +29,24 @@ test("a send is in both, or only in the plan that has it, and the links differ b
   assert.deepEqual(busy.get(endsKey("a", "b")), [20, 20]);
 });
 
-test("plans that cut the data otherwise are compared by where it comes from", () => {
+test("plans that cut the data otherwise are compared by the bytes of each origin", () => {
   const fine = scene([[0, "a", "b", 0, 5, 1], [1, "a", "b", 5, 10, 1], [2, "a", "b", 10, 20, 1]], { size: 4, chunks: 4 });
-  const { counts } = contrast(scene([[0, "a", "b", 0, 10, 1], [1, "a", "b", 10, 20, 1]]), fine);
-  assert.deepEqual(counts, [1, 0, 1]);
+  const { scene: shown, sums, unit } = contrast(scene([[0, "a", "b", 0, 10, 1], [1, "a", "b", 10, 20, 1]]), fine);
+  assert.deepEqual(sums, [4, 0, 12]);
+  assert.equal(unit, "data of the same origin");
+  // Of the second send of A half is in B.
+  assert.deepEqual(shown.transfers.map(([kind, , , start, , share]) => [kind, start, share]), [[2, 0, 1], [2, 10, 0.5], [0, 10, 0.5]]);
+});
+
+test("what is only in one plan and what is in both add up to all that it sends", () => {
+  const coarse = scene([[0, "a", "b", 0, 10, 1], [0, "b", "c", 10, 20, 0.5], [1, "a", "c", 0, 10, 1]]);
+  const fine = scene([[0, "a", "b", 0, 4, 1], [1, "a", "b", 4, 8, 1], [2, "a", "b", 8, 12, 1], [5, "a", "c", 0, 4, 1]], { size: 8 / 3, chunks: 6 });
+  const sent = ({ chunks, transfers }) => transfers.reduce((sum, [chunk, , , , , part]) => sum + chunks[chunk].size * part, 0);
+  for (const [one, two] of [[coarse, fine], [fine, coarse], [A, B], [A, A]]) {
+    const [onlyA, onlyB, both] = contrast(one, two).sums;
+    assert.ok(Math.abs(onlyA + both - sent(one)) < 1e-9 && Math.abs(onlyB + both - sent(two)) < 1e-9);
+  }
+  assert.deepEqual(contrast(A, A).sums, [0, 0, 24]);
 });
 
 test("two clusters have no difference, and the reason names both", () => {
