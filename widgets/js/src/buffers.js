@@ -192,7 +192,7 @@ function fill(ctx, buckets) {
 }
 
 /** Where the buffer of a device is drawn; null where the device is not. @param {string} name */
-function areaOf(canvas, name) {
+export function areaOf(canvas, name) {
   const rect = canvas.stage.rect(name);
   if (!rect) return null;
   const tall = rect.y2 - rect.y1 > 50;

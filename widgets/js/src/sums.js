@@ -1,22 +1,24 @@
 /**
  * Sums as colours that merge: a chunk on its way that is a sum is a pie of the colours of the ranks whose
- * contributions are in it, and where one is added to another a ring spreads from the device.
+ * contributions are in it, and where one is added to another a ring spreads around the cell of the chunk.
  *
  * @typedef {{at: import("./types.js").Point, r: number}} Token
  */
 
-import { chunkCell } from "./buffers.js";
-import { centre } from "./geometry.js";
+import { areaOf, chunkCell } from "./buffers.js";
 import { originColor } from "./style.js";
 
 /** Contributions above which no slice could be told from the next: the pie then shows how many are in. */
 const MOST_SLICES = 16;
 /** A pie is larger than a dot, so that its slices can be seen. */
 const LARGER = 1.5;
-/** Seconds at normal speed for which a ring spreads, how far in drawing units, and how many there are at once. */
+/** Seconds at normal speed for which a ring spreads, and how many there are at once. */
 const PULSE = 0.5;
-const FAR = 22;
 const MOST_PULSES = 80;
+/** How far a ring spreads and how thick it is at most, as shares of its cell and in drawing units; and how far beyond the buffer. */
+const FAR = { share: 0.35, most: 4 };
+const THICK = { share: 0.2, most: 2 };
+const BEYOND = 2;
 
 /** Colours of the slices of a sum, and the share of the whole that they are. */
 export function slices(parts, ranks, all) {
@@ -57,7 +59,7 @@ export function drawSums(ctx, canvas, sums) {
 }
 
 /**
- * The additions that are so recent that a ring still spreads from them, the last first.
+ * The additions that are so recent that a ring still spreads from them, the last first; of each cell only the last.
  * @param {import("./buffers.js").Arrival[]} arrivals sorted by time @param {number} time µs @param {number} span µs
  */
 export function recent(arrivals, time, span) {
@@ -67,11 +69,27 @@ export function recent(arrivals, time, span) {
     if (arrivals[middle].time <= time) low = middle + 1;
     else end = middle;
   }
-  const found = [];
-  for (let i = end - 1; i >= 0 && time - arrivals[i].time < span && found.length < MOST_PULSES; i--) {
-    if (arrivals[i].adds) found.push({ ...arrivals[i], age: (time - arrivals[i].time) / span });
+  const found = new Map();
+  for (let i = end - 1; i >= 0 && time - arrivals[i].time < span && found.size < MOST_PULSES; i--) {
+    const { adds, chunk, device } = arrivals[i];
+    const cell = `${chunk} ${device}`;
+    if (adds && !found.has(cell)) found.set(cell, { ...arrivals[i], age: (time - arrivals[i].time) / span });
   }
-  return found;
+  return [...found.values()];
+}
+
+/**
+ * The ring around a cell, which covers neither the name of its device nor what is beside it.
+ * @typedef {{x: number, y: number, width: number, height: number}} Box
+ * @param {Box} cell @param {Box} area the buffer of the device @param {number} far from 0 to 1
+ */
+export function ringAround(cell, area, far) {
+  const size = Math.min(cell.width, cell.height);
+  const gap = Math.min(FAR.most, size * FAR.share) * (0.3 + 0.7 * far);
+  const side = (at, length, from, room) => [Math.max(from - BEYOND, at - gap), Math.min(from + room + BEYOND, at + length + gap)];
+  const [x1, x2] = side(cell.x, cell.width, area.x, area.width);
+  const [y1, y2] = side(cell.y, cell.height, area.y, area.height);
+  return { x: x1, y: y1, width: x2 - x1, height: y2 - y1, round: gap + 1, thick: Math.min(THICK.most, size * THICK.share) * (1 - 0.5 * far) };
 }
 
 /**
@@ -85,16 +103,15 @@ export function drawPulses(ctx, canvas) {
   const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
   const span = PULSE * clock.pace * clock.stepSize * clock.speed;
   for (const { device, chunk, age } of recent(buffers.arrivals, clock.time, span)) {
-    const cell = chunkCell(canvas, device, chunk);
-    const rect = stage.rect(device);
-    if (!rect) continue;
-    const { x, y } = cell ? { x: cell.x + cell.width / 2, y: cell.y + cell.height / 2 } : centre(rect);
+    const area = areaOf(canvas, device);
+    if (!area) continue;
     const far = still ? 0.4 : age;
+    const { x, y, width, height, round, thick } = ringAround(chunkCell(canvas, device, chunk) ?? area, area, far);
     ctx.beginPath();
-    ctx.arc(x, y, 5 + far * FAR, 0, 2 * Math.PI);
+    ctx.roundRect(x, y, width, height, round);
     ctx.strokeStyle = chunkColors[chunk];
     ctx.globalAlpha = still ? 0.8 : 1 - age;
-    ctx.lineWidth = 3 - 1.6 * far;
+    ctx.lineWidth = thick;
     ctx.stroke();
   }
   ctx.globalAlpha = 1;

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { Buffers } from "../src/buffers.js";
 import { eased } from "../src/following.js";
 import { OKABE_ITO } from "../src/style.js";
-import { recent, slices } from "../src/sums.js";
+import { recent, ringAround, slices } from "../src/sums.js";
 
 const device = (name) => ({ name, kind: "gpu", host: null, stores: true, copies: true, reduces: true, buffer_bytes: null });
 
@@ -37,6 +37,19 @@ test("a ring spreads from an addition for a while", () => {
   const { arrivals } = new Buffers(SCENE);
   const at = (time) => recent(arrivals, time, 4).map(({ device: name, age }) => [name, age]);
   assert.deepEqual([at(9), at(10), at(12), at(14), at(21)], [[], [["b", 0]], [["b", 0.5]], [], [["c", 0.25]]]);
+});
+
+test("of two additions to one cell only the last has a ring, which stays about its cell", () => {
+  const twice = [1, 2].map((time) => ({ time, device: "c", chunk: 0, level: time / 2, adds: true }));
+  assert.deepEqual(recent(twice, 3, 4).map(({ time }) => time), [2]);
+  const area = { x: 0, y: 0, width: 60, height: 24 };
+  for (const cell of [{ x: 0, y: 0, width: 2, height: 2 }, { x: 45, y: 12, width: 14, height: 11 }, area]) {
+    for (const far of [0, 0.5, 1]) {
+      const { x, y, width, height } = ringAround(cell, area, far);
+      assert.ok(width <= cell.width * 1.8 && height <= cell.height * 1.8);
+      assert.ok(x >= -2 && y >= -2 && x + width <= 62 && y + height <= 26);
+    }
+  }
 });
 
 test("the view comes nearer to a place without going beyond it, however long a frame is", () => {
