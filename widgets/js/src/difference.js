@@ -151,7 +151,8 @@ export class DifferenceView {
       "With what is only in A they are all that A sends, with what is only in B all that B sends.";
     const named = (label, i) => h("span", { class: `tlp-class tlp-is-${i}`, title }, h("i", { "aria-hidden": "true" }), `${label} `, h("b", {}, bytes(sums[i])));
     this.legend.replaceChildren(
-      ...CLASSES.map(([label], i) => named(label, i)), h("span", { title }, "over links"), h("span", {}, "Links have the colour of the plan in which they are busier"), differing(busy),
+      h("span", { title }, "Bytes over links"), ...CLASSES.map(([label], i) => named(label, i)),
+      h("span", {}, "Links have the colour of the plan in which they are busier"), differing(busy),
     );
   }
 

@@ -102,7 +102,7 @@ class Side {
       groups.get(group).append(h("option", { value: key, selected: key === chosen }, label));
     }
     this.select.replaceChildren(...groups.values());
-    this.fact.textContent = choices.find(({ key }) => key === chosen)?.fact ?? "";
+    this.fact.textContent = this.fact.title = choices.find(({ key }) => key === chosen)?.fact ?? "";
   }
 
   /** @param {Film | null} film */
@@ -151,9 +151,11 @@ export class Pair {
     this.difference = new DifferenceView(this);
     this.time = new PairTime(this);
     this.grid = h("div", { class: "tlp-sides" }, this.difference.element);
+    /** The legend of all players, where it is the same. */
+    this.key = h("div", { class: "tlp-key" });
     this.root = h(
       "div", { class: "tl tlp", role: "group", "data-lm-suppress-shortcuts": "true" },
-      h("style", {}, base + css), this.grid, this.time.element,
+      h("style", {}, base + css), this.grid, this.key, this.time.element,
     );
     this.root.addEventListener("keydown", (event) => this.#onKey(event));
     this.root.style.height = model.get("height") || "100%";
@@ -237,6 +239,16 @@ export class Pair {
     this.wake();
   }
 
+  /** One legend below all players that have the same, so that it covers no drawing; one that is clicked stays in its player. */
+  #shareLegend() {
+    const legends = this.sides.flatMap(({ screen }) => screen?.panels.legend ?? []);
+    const [first, ...others] = legends;
+    const one = legends.length === this.sides.length && !first.querySelector("button") && others.every((each) => each.textContent === first.textContent);
+    this.grid.toggleAttribute("data-one-legend", one);
+    if (one) this.key.replaceChildren(first);
+    else if (this.key.firstChild) this.sides[0].screen.dom.stage.append(this.key.firstChild);
+  }
+
   /** @returns {"players" | "difference"} */
   get shown() {
     return this.model.get("view") === "difference" ? "difference" : "players";
@@ -257,6 +269,7 @@ export class Pair {
     for (const { screen, playback } of this.sides) if (screen) screen.clock = new Hand(this.lead, playback);
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
     this.difference.show();
+    this.#shareLegend();
     this.#fill();
     if (begins && this.sides.every(({ playback }) => playback) && !still) this.lead.toggle(true);
     this.root.toggleAttribute("data-busy", false);
