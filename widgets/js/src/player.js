@@ -61,10 +61,11 @@ export class Playback {
     }
   }
 
-  /** Share of an epoch during which a flight holds its link. */
+  /** Share of an epoch, of the last as long as it lasts, during which a flight holds its link. */
   #share({ start, sent }, epoch) {
     const from = epoch * this.step;
-    return Math.max(0, Math.min(sent, from + this.step) - Math.max(start, from)) / this.step;
+    const lasts = Math.min(this.step, Math.max(this.makespan - from, this.step * 1e-6));
+    return Math.min(lasts, Math.max(0, Math.min(sent, from + this.step) - Math.max(start, from))) / lasts;
   }
 
   /** Epoch that a time lies in; the end of the last one belongs to it. @param {number} time µs */

@@ -97,10 +97,9 @@ export class Timeline {
     );
   }
 
-  /** µs that the strip is wide: whole epochs. */
+  /** µs that the strip is wide: the makespan, so that the last epoch is as wide as it lasts. */
   #span() {
-    const { playback } = this.canvas;
-    return playback ? playback.epochs * playback.step : 1;
+    return this.canvas.playback?.makespan || 1;
   }
 
   /** A new scene, new cuts, or the schedule went out of date. */
@@ -150,25 +149,28 @@ export class Timeline {
     this.inspectButton.setAttribute("aria-pressed", String(canvas.inspector.open));
   }
 
+  /** Where epochs end; the last does at the edge, before which there is room for its number. */
   #ticks(ctx, { width, height }) {
-    const { epochs } = this.canvas.playback;
+    const { epochs, step } = this.canvas.playback;
     const { colors } = this.canvas;
+    const each = (step / this.#span()) * width;
     const every = Math.ceil(epochs / Math.max(1, Math.floor(width / (44 * this.scale))));
     ctx.fillStyle = colors.dim;
     ctx.font = `${10 * this.scale}px ${FONT}`;
     for (let e = 0; e <= epochs; e += every) {
+      const x = Math.min(width, e * each);
+      if (e < epochs && e > 0 && width - x < LEAST_TICK * this.scale) continue;
       ctx.textAlign = e === 0 ? "left" : e === epochs ? "right" : "center";
-      ctx.fillText(String(e), (e / epochs) * width, height - 3);
+      ctx.fillText(String(e), x, height - 3);
     }
   }
 
   #read() {
     const { canvas, strip } = this;
     const { playback, clock } = canvas;
-    const done = playback.epochsDone(clock.time);
     const { on, hiding } = canvas.presenter;
     this.caption.show(canvas.stale ? null : playback, clock.time, on);
-    const epoch = epochsGone(done, hiding ? null : playback.epochs);
+    const epoch = epochsAt(playback, clock.time, !hiding);
     const whole = moment(clock.time, playback.makespan);
     const time = hiding ? whole.replace(/ of \S+/, "") : whole;
     // Before a class there is one count: that of the caption's steps, where the plan has some.
@@ -183,20 +185,29 @@ export class Timeline {
   }
 }
 
-/** How many epochs are over, as the time that is: the step of the caption is another count. @param {number} done @param {number | null} all */
-function epochsGone(done, all) {
-  return `${all === null ? done : `${done} of ${all}`} ${(all ?? done) === 1 ? "epoch" : "epochs"}`;
+/**
+ * The epoch that runs; between two of them how many are over: the step of the caption is another count.
+ * @param {import("./player.js").Playback} playback @param {number} time µs @param {boolean} all whether to say how many there are
+ */
+export function epochsAt(playback, time, all) {
+  const { epochs, step } = playback;
+  const done = playback.epochsDone(time);
+  const of = all ? ` of ${epochs}` : "";
+  if (done < epochs && time - done * step > step * 1e-6) return `Epoch ${done + 1}${of}`;
+  return `${done}${of} ${(all ? epochs : done) === 1 ? "epoch" : "epochs"}`;
 }
 
 // ---- bars -----------------------------------------------------------------------------------------
 
+/** Pixels that the number of an epoch needs before the edge. */
+const LEAST_TICK = 20;
 /** Pixels that a bar needs at least; below it epochs share one. */
 const LEAST_BAR = 3;
 /** Pixels of the foot that shows how far a cut is used. */
 const FOOT = 5;
 
 /**
- * Draw a bar per epoch, as high as the links are busy; the part to come is fainter.
+ * Draw a bar per epoch, as wide as it lasts and as high as the links are busy; the part to come is fainter.
  * @param {CanvasRenderingContext2D} ctx
  * @param {{playback: import("./player.js").Playback, time: number, colors: Record<string, string>,
  *   fill: string, crossing?: Float64Array | null}} film what, when in µs, and in which colours
@@ -205,7 +216,7 @@ const FOOT = 5;
 export function drawBars(ctx, { playback, time, colors, fill, crossing = null }, { left, width, top, base }) {
   const merge = Math.max(1, Math.ceil((playback.epochs * LEAST_BAR) / width));
   const bars = Math.ceil(playback.epochs / merge);
-  const each = (width / playback.epochs) * merge;
+  const each = playback.makespan > 0 ? width * (playback.step / playback.makespan) * merge : width;
   const gap = each > 8 ? 2 : each > 4 ? 1 : 0;
   const peak = Math.max(1e-9, ...playback.busy);
   const now = time / playback.step / merge;

@@ -4,6 +4,7 @@ import { Buffers } from "../src/buffers.js";
 import { wholeTopology } from "../src/model.js";
 import { Hand, Lead } from "../src/pair_time.js";
 import { Clock, Playback } from "../src/player.js";
+import { epochsAt } from "../src/timeline.js";
 import { follows, offer, transition } from "../src/transport.js";
 
 /** Chunk 0 goes a -> b -> c; a link takes 8 µs and 2 µs of latency. */
@@ -37,9 +38,9 @@ test("a chunk is on its way through epochs in which only its latency passes", ()
   assert.deepEqual([2, 9, 23.9].map((time) => playback.inFlight(time).length), [1, 1, 1]);
 });
 
-test("latency does not keep a link busy", () => {
+test("latency does not keep a link busy, and the last epoch is as long as it lasts", () => {
   const playback = new Playback(chain());
-  assert.deepEqual([...playback.busy], [1, 0.75, 0.25]);
+  assert.deepEqual([...playback.busy], [1, 0.75, 0.5]);
   assert.equal(playback.load(0).get("a\u0001b"), 1);
   assert.equal(playback.load(1).has("a\u0001b") && playback.load(1).get("a\u0001b"), 0);
 });
@@ -58,6 +59,12 @@ test("the end of the film belongs to the last epoch and ends it", () => {
   const playback = new Playback(chain());
   assert.equal(playback.epochAt(20), 2);
   assert.deepEqual([0, 8, 19.9, 20].map((time) => playback.epochsDone(time)), [0, 1, 2, 3]);
+});
+
+test("while an epoch runs it is named, between two those that are over are counted", () => {
+  const playback = new Playback(chain());
+  assert.deepEqual([0, 3, 8, 19.9, 20].map((time) => epochsAt(playback, time, true)), ["0 of 3 epochs", "Epoch 1 of 3", "1 of 3 epochs", "Epoch 3 of 3", "3 of 3 epochs"]);
+  assert.deepEqual([3, 8].map((time) => epochsAt(playback, time, false)), ["Epoch 1", "1 epoch"]);
 });
 
 test("a buffer fills when the chunk has arrived, and empties when time runs back", () => {
