@@ -308,8 +308,10 @@ class Compactor {
     const boxes = groups.filter((group) => !isBlock(group)).map(({ key }) => boxAt(centre(this.rects.get(key))));
     const interval = (r, axis, need) => ({ from: r[`${axis}1`], to: r[`${axis}2`], need });
     const as = (rects, axis, need) => rects.map((r) => interval(r, axis, need ?? Infinity));
-    this.x = new Axis([...as(folded, "x", SLOT.x), ...as(whole, "x")]);
-    // Rows of switches need their height; their width they get by standing apart.
+    const blocks = [...folded, ...whole];
+    const beside = single.filter((r) => blocks.some((block) => block.y1 < r.y2 && r.y1 < block.y2));
+    // Rows of switches need their height; their width they get by standing apart, unless they stand beside hosts.
+    this.x = new Axis([...as(folded, "x", SLOT.x), ...as([...whole, ...beside], "x")]);
     this.y = new Axis([...as(folded, "y", SLOT.y), ...as(whole, "y"), ...as([...single, ...boxes], "y")]);
   }
 

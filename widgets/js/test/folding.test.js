@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Axis, counts, endsOf, groupsOf, shownOf, switchedOff } from "../src/folding.js";
+import { boxesOf } from "../src/elements.js";
+import { Axis, counts, endsOf, groupsOf, hostKey, shownOf, switchedOff } from "../src/folding.js";
+import { overlap } from "../src/geometry.js";
 import { endsKey, wholeDrawing } from "../src/model.js";
 
 /** Three hosts of two GPUs and a switch; GPU i of each is on rail i, and there are three rails alike. */
@@ -90,6 +92,15 @@ test("folding keeps the order of blocks, brings them nearer, and leads back to t
     const there = shown.toDrawing({ x, y: 100 });
     assert.ok(Number.isFinite(there.x));
   }
+});
+
+test("switches that stand between hosts keep their width when the hosts are folded", () => {
+  const drawing = rails();
+  for (let r = 0; r < 3; r++) drawing.positions[`rail${r}`] = [450, 350 + 60 * r];
+  const shown = shownOf(drawing, new Set(["h0", "h1", "h2"].map(hostKey)));
+  const boxes = [...boxesOf(shown).values()];
+  assert.equal(boxes.length, 6);
+  boxes.forEach((a, i) => boxes.slice(i + 1).forEach((b) => assert.ok(!overlap(a, b))));
 });
 
 test("an axis shortens what needs less and goes back to where it came from", () => {

@@ -151,8 +151,14 @@ def compacted(
     single = [boxes[each.name] for each in devices if each.host is None]
     rows = [_box(whole[g.key].middle, GROUP) for g in groups if g.host is None]
     inf = float("inf")
-    across = _Axis([(r.x1, r.x2, _SLOT[0]) for r in folded] + [(r.x1, r.x2, inf) for r in opened])
-    # Rows of switches need their height; their width they get by standing apart.
+    blocks = [*folded, *opened]
+    beside = [r for r in single if any(b.y1 < r.y2 and r.y1 < b.y2 for b in blocks)]
+    # Rows of switches need their height; their width they get by standing apart, unless they stand
+    # beside hosts.
+    across = _Axis(
+        [(r.x1, r.x2, _SLOT[0]) for r in folded]
+        + [(r.x1, r.x2, inf) for r in (*opened, *beside)]
+    )
     down = _Axis(
         [(r.y1, r.y2, _SLOT[1]) for r in folded]
         + [(r.y1, r.y2, inf) for r in (*opened, *single, *rows)]
