@@ -20,6 +20,9 @@ const SETTLES = 140;
 
 /** Names smaller than so many pixels are left out. */
 const LEAST_FONT = 5;
+/** Pixels that names of hosts and pods should have from afar, and the size up to which they grow for that. */
+const WANTED_FONT = 9;
+const MOST_FONT = 36;
 
 export class Overlay {
   /** @param {import("./canvas.js").Canvas} canvas */
@@ -196,12 +199,15 @@ function hostSize(ctx, stage, hosts) {
   const sizes = stage.large ? LARGE_HOST_FONT : HOST_FONT;
   ctx.font = `600 100px ${FONT}`;
   const room = hosts.map(({ host, x1, x2 }) => (100 * (x2 - x1)) / ctx.measureText(host).width);
-  return Math.max(sizes[0], Math.min(sizes[stage.distance], ...room));
+  return Math.max(sizes[0], Math.min(fromAfar(stage, sizes), ...room));
 }
+
+/** Size that names of hosts and pods are wished to have. @param {import("./stage.js").Stage} stage @param {number[]} sizes */
+const fromAfar = (stage, sizes) => Math.max(sizes[stage.distance], Math.min(MOST_FONT, WANTED_FONT / stage.cy.zoom()));
 
 /** Quiet frames of racks and pods, with their names. */
 function drawPods(ctx, { stage, colors }) {
-  const size = (stage.large ? LARGE_HOST_FONT : HOST_FONT)[stage.distance];
+  const size = fromAfar(stage, stage.large ? LARGE_HOST_FONT : HOST_FONT);
   ctx.font = `600 ${size}px ${FONT}`;
   ctx.textAlign = "left";
   ctx.textBaseline = "alphabetic";

@@ -35,6 +35,10 @@ const SLACK = 24;
 /** Zoom at most of what is shown as large as it may be. */
 const MOST_ZOOM = 1.5;
 
+/** Pixels below which the name of a device is left out, and the change of the zoom from which on that is asked again. */
+const LEAST_NAME = 8;
+const MOST_STRETCH = 0.02;
+
 /** Room for the name above a host's box, in drawing units. */
 const HOST_NAME = 22;
 
@@ -82,6 +86,8 @@ export class Stage {
     this.distance = 0;
     /** Whether names are written larger at every zoom. */
     this.large = false;
+    /** Zoom by which names that are too small were last left out. */
+    this.namedAt = 1;
   }
 
   /** Write names larger at every zoom, or not. @param {boolean} large */
@@ -138,12 +144,24 @@ export class Stage {
   /** Write names larger the farther away they are. @param {boolean} [fresh] new devices came */
   #magnify(fresh = false) {
     const distance = FAR.filter((zoom) => this.cy.zoom() < zoom).length;
-    if (distance === this.distance && !fresh) return;
-    this.distance = distance;
-    this.cy.batch(() => {
-      FAR.forEach((_, i) => this.cy.nodes().toggleClass(`far${i + 1}`, distance === i + 1));
-      this.cy.nodes().toggleClass("large", this.large);
-    });
+    if (distance !== this.distance || fresh) {
+      this.distance = distance;
+      this.cy.batch(() => {
+        FAR.forEach((_, i) => this.cy.nodes().toggleClass(`far${i + 1}`, distance === i + 1));
+        this.cy.nodes().toggleClass("large", this.large);
+      });
+    }
+    this.#hideSmall(fresh);
+  }
+
+  /** Leave out names of devices that are too small to be read; those of hosts stay. @param {boolean} fresh */
+  #hideSmall(fresh) {
+    const zoom = this.cy.zoom();
+    const least = LEAST_NAME / zoom;
+    if (!fresh && Math.abs(zoom / this.namedAt - 1) < MOST_STRETCH) return;
+    this.namedAt = zoom;
+    const size = `${this.large ? "large" : "near"}${this.distance}`;
+    this.cy.batch(() => this.cy.nodes(".device").forEach((node) => void node.toggleClass("small", node.data(size) < least)));
   }
 
   /** @param {Shown} shown */
@@ -527,7 +545,7 @@ function update(have, element) {
   }
   const now = have.cy().getElementById(id);
   now.data(data);
-  const classes = ["cut", "wired", "filled", ...FAR.map((_, i) => `far${i + 1}`), "large", "faded", "unused", "off", "partly"].filter((name) => now.hasClass(name));
+  const classes = ["cut", "wired", "filled", ...FAR.map((_, i) => `far${i + 1}`), "large", "small", "faded", "unused", "off", "partly"].filter((name) => now.hasClass(name));
   now.classes([element.classes, ...classes].join(" "));
   if (element.position) now.position(element.position);
 }

@@ -165,6 +165,8 @@ export const styleSheet = (c) => [
   },
   ...NAMES,
   ...LARGE,
+  { selector: "node.small", style: { "text-opacity": 0 } },
+  { selector: "node.small:selected", style: { "text-opacity": 1 } },
   {
     selector: "edge",
     style: {
