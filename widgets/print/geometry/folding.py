@@ -156,8 +156,7 @@ def compacted(
     # Rows of switches need their height; their width they get by standing apart, unless they stand
     # beside hosts.
     across = _Axis(
-        [(r.x1, r.x2, _SLOT[0]) for r in folded]
-        + [(r.x1, r.x2, inf) for r in (*opened, *beside)]
+        [(r.x1, r.x2, _SLOT[0]) for r in folded] + [(r.x1, r.x2, inf) for r in (*opened, *beside)]
     )
     down = _Axis(
         [(r.y1, r.y2, _SLOT[1]) for r in folded]
