@@ -217,7 +217,7 @@ def passes(
     net = net_of(task)
     sizes, kind = np.unique(task.nbytes, return_inverse=True)
     work = Work(task.nbytes, kind.ravel(), task.rank, task.there, task.wants, task.free)
-    scale = float(task.transfers.delay(float(sizes[-1])).max())
+    scale = task.transfers.scale(sizes)
     best, good = limit, FIXED[0]
     spent = 0.0
     with stopping(left) as late, stopping(first) as lost:

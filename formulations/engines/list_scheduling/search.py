@@ -513,7 +513,7 @@ class Matcher(Finder):
         sizes, kind = np.unique(task.nbytes, return_inverse=True)
         work = Work(task.nbytes, kind.ravel(), task.rank, task.there, task.wants, task.free)
         delay = task.transfers.delay(float(sizes[-1]))
-        scale, spent = float(delay.max()), 0.0
+        scale, spent = task.transfers.scale(sizes), 0.0
         pace = np.unique(np.round(delay / scale / SAME), return_inverse=True)[1].ravel()
         first = stopping(lambda: run.grace - run.seconds)
         with stopping(lambda: run.remaining) as late, first as lost:

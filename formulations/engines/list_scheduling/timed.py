@@ -102,6 +102,24 @@ class Transfers:
         """Return the µs that each transfer of a chunk of `nbytes` takes, shape (n,)."""
         return np.asarray(self.latency + nbytes * self.slowest)
 
+    def scale(self, sizes: np.ndarray, last: float = 0.0) -> float:
+        """Return the µs by which times are measured: a small share of them is one moment.
+
+        Those of the longest transfer or of the last moment, if that is known; but where others are
+        a million times as short, a million of the shortest, whose order counts as well.
+
+        Parameters
+        ----------
+        sizes
+            Bytes of all chunks.
+        last
+            µs of the last moment.
+        """
+        longest = float(self.delay(float(sizes.max(initial=0.0))).max(initial=0.0))
+        some = self.delay(float(sizes.min(initial=np.inf))) if len(sizes) else np.zeros(0)
+        shortest = float(some[some > 0].min(initial=np.inf))
+        return min(max(longest, last), UNLIKE * shortest)
+
     @cached_property
     def of_link(self) -> np.ndarray:
         """The transfer that each entry of the arrays of shape (m,) belongs to."""
@@ -215,6 +233,9 @@ LEAST = 4096
 
 MOST_EPOCHS = 2.0**50
 """Of a plan: so many still are whole numbers in floating point."""
+
+UNLIKE = 1e6
+"""Times as long as the shortest transfer up to which all are measured alike."""
 
 SAME = 1e-9
 """Shares of an epoch that count as zero."""
@@ -519,8 +540,7 @@ def relied(
     transfer (`formulations.engines.kernels.dispatch`), is there.
     """
     stop = ends(transfers, timed, sizes)
-    longest = float(transfers.delay(sizes.max(initial=0.0)).max(initial=0.0))
-    stop -= 2 * SAME * max(longest, float(stop.max(initial=0.0)))
+    stop -= 2 * SAME * transfers.scale(sizes, last=float(stop.max(initial=0.0)))
     left, brought = _places(transfers, timed)
     by = np.argsort(brought, kind="stable")
     low = np.searchsorted(brought[by], left)
