@@ -13,6 +13,10 @@ class ProblemError(CclError):
     """A topology, a collective or their combination is not one that can be solved."""
 
 
+class Unreachable(ProblemError):
+    """A rank cannot be reached from those that have something for it."""
+
+
 class FormatError(CclError):
     """A file or a text cannot be read; the message says where in it."""
 

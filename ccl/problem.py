@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 from ccl.collective import Collective
 from ccl.display import mime_bundle
-from ccl.errors import ProblemError
+from ccl.errors import ProblemError, Unreachable
 from ccl.topology import Topology
 
 
@@ -134,7 +134,7 @@ class Problem:
         if many > 1:
             more = f" and {many - MOST_NAMED} more" if many > MOST_NAMED else ""
             who = f"{many} ranks ({', '.join(ranks[each] for each in named)}{more})"
-        raise ProblemError(
+        raise Unreachable(
             f"{who} cannot be reached from {', '.join(ranks[each] for each in holders)}, which has "
             f"chunk {number} of {self.collective.kind} for {'them' if many > 1 else 'it'}; add a "
             "link"

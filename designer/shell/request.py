@@ -10,13 +10,16 @@ from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, cast
 
+import numpy as np
 from dash import Dash, Input, Output, State, no_update
 
+from ccl import text
 from ccl.collective import Collective, CollectiveKind, make_collective
 from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.serialization.quantity import COUNT, DURATION, PERCENT, parse_quantity, parse_size
 from ccl.serialization.topoloom import problem_from_json, topology_to_json
+from ccl.symmetry.group import components
 from ccl.topology import Topology
 from designer.session import topology_of
 from designer.shell import ids, ui
@@ -129,6 +132,20 @@ def problem_of(topology: Topology | Mapping[str, Any], request: Request) -> Prob
         value = {"topology": topology_to_json(topology), "collective": dict(request.custom)}
         return problem_from_json(value)
     return Problem(topology, collective_of(request, len(topology.ranks)))
+
+
+def unjoined(topology: Topology) -> str:
+    """Say which GPUs no link joins to the first one yet, or nothing: a drawing that is begun."""
+    place = topology.index
+    src = np.array([place[each.src] for each in topology.links], dtype=np.int64)
+    dst = np.array([place[each.dst] for each in topology.links], dtype=np.int64)
+    part = components(len(topology.devices), src, dst)
+    first, *others = topology.ranks
+    apart = [each for each in others if part[place[each]] != part[place[first]]]
+    if not apart:
+        return ""
+    are = "is" if len(apart) == 1 else "are"
+    return f"Link the GPUs: {text.enumerate_words(apart, 3)} {are} not joined to {first} yet."
 
 
 def _chunks(value: object) -> int | None:

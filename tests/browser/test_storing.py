@@ -56,8 +56,8 @@ def test_one_edit_sends_the_drawing_once(page, server, drive, posted):
     settle(page)
     posted.clear()
     driver.do("add", kind="gpu")
-    expect(best).to_contain_text("back once the error")
-    expect(page.locator("#trouble")).to_contain_text("cannot be reached")
+    expect(best).to_contain_text("once all GPUs are linked")
+    expect(page.locator("#trouble")).to_contain_text("not joined to")
     settle(page)
     whole, references = sends(posted)
     assert whole == [STORE.strip("/")]

@@ -16,7 +16,7 @@ from designer.views.draw.table import Sorting
 from designer.views.solve import forms
 from designer.views.solve.assess import assess, can_solve, field_at_fault, formulation_choices
 from formulations import Formulation, formulation, option_fields
-from gallery import catalog
+from gallery import catalog, open_cluster
 
 ASKED = {"collective": "all-gather", "size": "1MB", "chunks": 1, "formulation": "te-ccl-milp"}
 
@@ -169,6 +169,19 @@ def test_trouble_is_a_sentence_and_hides_the_bounds(drawn):
     assert known.bounds == ()
     assert known.trouble is not None
     assert "much" in known.trouble
+
+
+def test_a_drawing_that_is_begun_gets_a_hint_and_no_error():
+    """GPUs without links are no mistake; links that lead one way only are."""
+    ring = topology_to_json(open_cluster("ring:gpus=8"))
+    known = assess({**ring, "links": []}, ASKED)
+    assert known.begun
+    words = "Link the GPUs: g1, g2, g3 and 4 more are not joined to g0 yet."
+    assert known.trouble == words
+    one_way = {**ring, "links": [each for each in ring["links"] if each["dst"] != "g0"]}
+    known = assess(one_way, ASKED)
+    assert not known.begun
+    assert "cannot be reached" in known.trouble
 
 
 def test_a_schedule_answers_the_question_it_was_solved_for():

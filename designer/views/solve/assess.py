@@ -18,7 +18,7 @@ from typing import Any
 from dash import html
 
 from ccl import text
-from ccl.errors import CclError, Infeasible
+from ccl.errors import CclError, Infeasible, Unreachable
 from ccl.problem import Problem
 from ccl.result import ModelSize, Result
 from ccl.serialization.topoloom import result_to_json
@@ -33,6 +33,7 @@ from designer.shell.request import (
     method_title,
     problem_of,
     read_request,
+    unjoined,
 )
 from designer.views.solve.results import bounds_to_json, summary_of
 from formulations import available, formulation, lower_bounds, measure, option_fields
@@ -64,12 +65,15 @@ class Assessment:
         Why each formulation would not take it, by name; absent if it would.
     hint
         Why there are no bounds though nothing is wrong.
+    begun
+        Whether nothing is wrong but that some GPUs are not linked yet.
     """
 
     trouble: str | None
     bounds: tuple[Json, ...]
     refusals: Mapping[str, str]
     hint: str = ""
+    begun: bool = False
 
 
 def assess(topology: Mapping[str, Any], data: Mapping[str, Any] | None) -> Assessment:
@@ -81,7 +85,10 @@ def assess(topology: Mapping[str, Any], data: Mapping[str, Any] | None) -> Asses
         whole = problem.collective.whole
         bounds = lower_bounds(problem, whole_chunks=whole, seconds=SECONDS) if few else ()
     except CclError as error:
-        return Assessment(str(error), (), {}, "Bounds are back once the above is put right.")
+        apart = unjoined(topology_of(topology)) if isinstance(error, Unreachable) else ""
+        if apart:
+            return Assessment(apart, (), {}, "Bounds appear once all GPUs are linked.", begun=True)
+        return Assessment(str(error), (), {}, "Bounds appear once the above is put right.")
     told = tuple(bounds_to_json(bounds, problem.topology))
     hint = "" if few else f"With more than {LIVE_GPUS} GPUs the solve proves the bounds."
     return Assessment(None, told, _refusals(problem, request.formulation), hint)

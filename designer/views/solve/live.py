@@ -14,7 +14,7 @@ import numpy as np
 
 from ccl import text
 from ccl.bound import Cut
-from ccl.errors import CclError
+from ccl.errors import CclError, Unreachable
 from ccl.problem import Problem
 from ccl.symmetry import Group, automorphisms
 from ccl.topology import Topology
@@ -85,8 +85,10 @@ def problem_requested(question: Mapping[str, Any]) -> Problem | str:
         return f"With {ranks:,} GPUs the solve finds the best rate of an all-to-all."
     try:
         return problem_of(topology, read_request(question["request"]))
+    except Unreachable:
+        return "The best rate appears once all GPUs are linked."
     except CclError:  # what is wrong stands beside its field, and above the schedule
-        return "The best rate is back once the error below is put right."
+        return "The best rate appears once the error below is put right."
 
 
 def optimum_summary(problem: Problem) -> Json:

@@ -179,6 +179,7 @@ def _assessment(app: Dash) -> None:
         known = {
             "empty": empty,
             "trouble": None if empty else trouble,
+            "begun": found.begun,
             "field": "" if empty else field_at_fault(asked["topology"], asked["request"]),
             "bounds": list(found.bounds),
             "hint": "" if empty else found.hint,

@@ -373,9 +373,12 @@ def busiest_links(load: Mapping[str, Any]) -> list[html.Li]:
     ]
 
 
-def trouble(sentence: str | None) -> Any:
-    """Show why it cannot be solved as it stands, or nothing."""
-    return ui.banner("warning", "bad", text.sentence(sentence)) if sentence else None
+def trouble(sentence: str | None, *, begun: bool = False) -> Any:
+    """Show why it cannot be solved as it stands, or nothing; what is only begun is no mistake."""
+    if not sentence:
+        return None
+    picture, tone = ("info", "plain") if begun else ("warning", "bad")
+    return ui.banner(picture, tone, text.sentence(sentence))
 
 
 def _stat(value: str, label: str) -> html.Div:
@@ -408,14 +411,16 @@ def _schedule(app: Dash) -> None:
         known: Json | None,
         job: Json | None,
     ) -> Json:
-        wrong = (known or {}).get("trouble")
+        wrong, begun = (known or {}).get("trouble"), bool((known or {}).get("begun"))
         asked_else = "" if same_question(summary, request) else "the request"
         changed = "the drawing" if stale else asked_else
         shown = summary if changed else beside(summary, known)
         return {
             "schedule": schedule_panel(shown, stale=changed, solving=bool(job)),
-            "trouble": trouble(wrong),
-            "answer": answer(shown, stale=changed, solving=bool(job), trouble=wrong),
+            "trouble": trouble(wrong, begun=begun),
+            "answer": answer(
+                shown, stale=changed, solving=bool(job), trouble=None if begun else wrong
+            ),
             "solve_disabled": bool(wrong or (known or {}).get("empty")),
         }
 
