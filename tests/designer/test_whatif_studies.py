@@ -105,6 +105,7 @@ def test_the_cheapest_way_to_be_half_as_fast_again_is_more_network():
     assert optimum(better).algbw == pytest.approx(37.5)
     shown = str(budget_card.bought(told))
     assert "12.5 → 18.8 GB/s" in shown
+    assert "(1 per GB/s)" in shown
     front = told.last("front")
     figure = front_figure(
         front["points"], kind=front["kind"], chosen=(upgrade["cost"], upgrade["factor"])

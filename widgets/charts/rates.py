@@ -212,4 +212,4 @@ def front_figure(
 
 
 def _front_hover(cost: float, factor: float, unit: str) -> str:
-    return f"<b>{text.digits(factor)}×</b> of today<br>costs {text.digits(cost)} {unit}".rstrip()
+    return f"<b>{text.digits(factor)}×</b> of now<br>costs {text.digits(cost)} {unit}".rstrip()

@@ -7,6 +7,7 @@ What the cards of studies have in common: run, stop, how far it is, and what it 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -279,13 +280,14 @@ USUAL_COST = 1
 """Of a GB/s: with one for all, what counts is how much bandwidth is added."""
 TARGET = "1.5x"
 UNIT = "GB/s"
-"""Of costs while nobody has set any: what they count is bandwidth."""
+"""The currency while nobody has set a cost: what they count is bandwidth."""
 
 
 def budget_card() -> html.Section:
     """Return the card before anything is known."""
     return ui.headed(
         "What to buy",
+        html.P("Counted from the cluster as the sliders stand.", className="ds-quiet"),
         html.Div(id=ids.WHATIF_COSTS, className="ds-wif-costs"),
         _asked(),
         controls("budget", "Find the cheapest"),
@@ -311,7 +313,7 @@ def _asked() -> html.Div:
             value=TARGET,
             verbatim=True,
             placeholder="1.5x or 300 GB/s",
-            description="times today's rate, or GB/s",
+            description="times the best rate now, or GB/s",
         ),
         dmc.MultiSelect(
             id=ids.WHATIF_COLLECTIVES,
@@ -329,12 +331,12 @@ def costs_form(knobs: Sequence[Knob], topology: Topology) -> Any:
     """Return the table of costs: a GB/s of each class, and each kind of devices."""
     kinds = dict.fromkeys(each.kind for each in topology.devices)
     per = "per GB/s added, both directions"
-    rows = [
-        _cost(
-            {"whatif-cost": each.key}, f"{each.title} at {each.bandwidth:g} GB/s", per, USUAL_COST
-        )
-        for each in knobs
-    ]
+    often = Counter(each.title for each in knobs)
+    rows = []
+    for each in knobs:
+        drawn = f", drawn with {text.bandwidth(each.bandwidth)}"
+        title = f"{each.title}{drawn if often[each.title] > 1 else ''}"
+        rows.append(_cost({"whatif-cost": each.key}, title, per, USUAL_COST))
     rows += [
         _cost({"whatif-device": kind}, _NOUNS.get(kind, kind), "a device", 0) for kind in kinds
     ]
@@ -402,34 +404,31 @@ def bought(found: Found | None) -> Any:
     upgrade = None if found is None else found.last("upgrade")
     if upgrade is None:
         return None
-    unit = f" {upgrade['currency']}" if upgrade["currency"] else ""
     if not upgrade["bought"]:
-        return html.P(
-            "Nothing has to be bought: today's cluster is fast enough.", className="ds-wif-worst"
-        )
+        words = "Nothing has to be bought: as the sliders stand it is fast enough."
+        return html.P(words, className="ds-wif-worst")
+    per = " (1 per GB/s)" if upgrade["currency"] == UNIT else ""
     proved = "; nothing cheaper is enough" if upgrade["proved"] else ""
     today = found.last("today") if found else None
-    share = f", {text.share(upgrade['cost'] / today)} of what is there" if today else ""
+    share = f", {text.share(upgrade['cost'] / today)} of what is there now" if today else ""
     return [
         html.P(
-            ["Buy for ", html.B(f"{text.digits(upgrade['cost'])}{unit}"), f"{share}{proved}:"],
+            ["Cost ", html.B(text.digits(upgrade["cost"])), f"{per}{share}{proved}:"],
             className="ds-wif-worst",
         ),
-        html.Ul(
-            [html.Li(_bought(each, unit)) for each in upgrade["bought"]], className="ds-wif-list"
-        ),
+        html.Ul([html.Li(_bought(each)) for each in upgrade["bought"]], className="ds-wif-list"),
         html.Ul([html.Li(_gain(each)) for each in upgrade["gains"]], className="ds-wif-list"),
         ui.button(
-            "Apply to the drawing", {"whatif-buy": 0}, "check", size="compact-sm", variant="default"
+            "Apply this purchase", {"whatif-buy": 0}, "check", size="compact-sm", variant="default"
         ),
     ]
 
 
-def _bought(change: Json, unit: str) -> list[Any]:
+def _bought(change: Json) -> list[Any]:
     many = text.count(change["count"], "limit" if change["limits"] else "link")
     more = f"{text.digits(change['before'])} → {text.bandwidth(change['after'])}"
-    cost = f"{text.digits(change['cost'])}{unit}"
-    return [html.B(change["words"]), f": {more} on each of {many}, {cost}"]
+    cost = text.digits(change["cost"])
+    return [html.B(change["words"]), f": {more} on each of {many}, cost {cost}"]
 
 
 def _gain(gain: Json) -> list[Any]:

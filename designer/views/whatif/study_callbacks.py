@@ -368,7 +368,6 @@ def _budget(app: Dash, studies: Studies) -> None:
             front["points"],
             kind=front["kind"],
             chosen=(upgrade["cost"], upgrade["factor"]),
-            unit=upgrade["currency"],
             scheme=scheme,
         )
         return {"found": told, "figure": figure, "hidden": False}
