@@ -68,6 +68,15 @@ def test_the_cluster_of_a_row_is_made_again_from_it(losses):
         assert optimum(again).algbw == pytest.approx(row["algbw"])
 
 
+def test_a_loss_that_leaves_fewer_gpus_and_a_higher_rate_is_no_gain(losses):
+    row = {**budget_card.rows_of(losses)[-1], "ends": False, "cut_off": [], "lost": -0.07}
+    told = Found(({"row": row},), None, running=False, cancelled=False, waiting=0, seconds=1)
+    shown = str(budget_card.table("failures", told, ""))
+    assert "'not comparable'" in shown
+    assert budget_card.FEWER in shown
+    assert "gains" not in shown
+
+
 def test_what_is_lost_is_marked_and_what_is_like_it_in_pale(losses):
     row = next(
         each for each in budget_card.rows_of(losses) if each["kind"] == "gpu" and each["alike"] > 1

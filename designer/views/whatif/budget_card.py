@@ -86,6 +86,7 @@ def status(found: Found | None, *, doing: str) -> Any:
 
 MOST_ROWS = 40
 """Rows that are shown; more are counted."""
+FEWER = "Not comparable: fewer GPUs are left, so times and rates are those of another task."
 LABELS = {"failures": "Lost", "stragglers": "Lags"}
 
 
@@ -180,6 +181,7 @@ def table(study: str, found: Found | None, picked: str) -> Any:
             [_row(study, row, picked) for row in rows[:MOST_ROWS]],
         ),
         html.Small(f"and {more} more that cost no more", className="ds-note") if more > 0 else None,
+        html.P(FEWER, className="ds-quiet") if any(map(_gained, rows)) else None,
     ]
 
 
@@ -225,7 +227,12 @@ def _failing_card_cost(row: Json) -> Any:
     if abs(share) < _NOTHING:
         return "nothing"
     bar = html.Span(html.I(style={"width": f"{max(share, 0):.1%}"}), className="ds-track")
-    return [text.share(share) if share > 0 else f"gains {text.share(-share)}", bar]
+    return "not comparable" if _gained(row) else [text.share(share), bar]
+
+
+def _gained(row: Json) -> bool:
+    """Whether the rate is higher: only fewer GPUs, which have less to send, can bring that."""
+    return not row["ends"] and not row["cut_off"] and row["lost"] < -_NOTHING
 
 
 _NOTHING = 5e-6
