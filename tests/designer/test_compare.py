@@ -12,9 +12,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from ccl.collective import make_collective
 from ccl.errors import CclError, LimitReached, ProblemError
 from ccl.problem import Problem
 from ccl.serialization.topoloom import problem_to_json, topology_to_json
+from ccl.text import duration
 from designer.jobs import Limits
 from designer.views.compare.callbacks import export, export_csv, export_json
 from designer.views.compare.page import method_rows, notes, status
@@ -29,10 +31,11 @@ from designer.views.compare.running import (
     sizes_words,
     usual_methods,
 )
-from designer.views.compare.table import bar, detail, table
+from designer.views.compare.table import bar, detail, makespan_words, table
 from formulations import available, compare
 from formulations.analyses.comparison import Comparison, News, comparison_from_json
 from formulations.core.run import Progress
+from tests.ccl.clusters import line
 from widgets.view_model.scene import key_of
 
 REQUEST = {"collective": "all-gather", "size": "1MB", "chunks": 1, "root": 0}
@@ -357,6 +360,35 @@ def test_the_table_has_a_row_for_every_cell_and_opens_those_with_a_plan(finished
     assert told.count("It supports all-reduce") == 2
     assert told.count("lower bound") == 2
     assert told.count("fastest") == 2
+
+
+def test_rows_that_would_look_alike_have_a_digit_more(compared):
+    """40.02 and 40.04 µs are both 40 µs; a single one stays as it is."""
+    direct = compared.row("direct", 4e6)
+    ring = compared.row("ring", 4e6).result.makespan
+    close = faster(compared, 4e6, direct.result.makespan * 1.0003 / ring)
+    told = [makespan_words(close, close.row(name, 4e6)) for name in ("direct", "ring")]
+    assert len(set(told)) == 2
+    assert makespan_words(compared, direct) == duration(direct.result.makespan)
+
+
+def test_only_the_best_of_all_plans_is_green_and_no_formula_below_the_bound_counts(asked, compared):
+    """A broadcast past a GPU in one piece is the best with whole chunks, not of all plans."""
+    problem = Problem(line(3, alpha=1.0), make_collective("broadcast", 3, 1e6))
+    found = compare(problem, ("direct",), sizes=(1e6,))
+    row = found.rows[0]
+    form = replace(row.result.closed_form, makespan=1.0) if row.result.closed_form else None
+    found = replace(found, rows=(replace(row, result=replace(row.result, closed_form=form)),))
+    cells = [
+        each
+        for each in parts(table(Standing(asked, found, False, False, 1, None, 1.0), opened=""))
+        if type(each).__name__ == "Td"
+    ]
+    [status_cell] = [each for each in cells if each.children == "best with whole chunks"]
+    assert status_cell.title == "optimal for whole chunks of 1 MB"
+    assert not status_cell.className
+    below = [each for each in cells if getattr(each, "className", "") == "ds-cmp-below"]
+    assert len(below) == (form is not None)
 
 
 def test_what_is_not_there_yet_waits_or_is_being_solved(asked, compared):

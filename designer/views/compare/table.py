@@ -132,11 +132,18 @@ def _us(makespan: float) -> str:
 
 _SHAPES = dict(zip(SYMBOLS, "●■◆▲✚▼⬟✖", strict=True))
 """The markers of the plot as letters."""
-_GAP_COLUMN = HEADS.index("Gap") - 1
-_STATUS_COLUMN = HEADS.index("Status") - 1
+_STATUS_COLUMN, _MAKESPAN_COLUMN, _FORMULA_COLUMN, _GAP_COLUMN = (
+    HEADS.index(each) - 1 for each in ("Status", "Makespan", "Formula", "Gap")
+)
+_BELOW = (
+    "Below the lower bound, which no plan can be: the formula leaves out how messages share links. "
+    "What counts is the makespan, from the replay"
+)
+_MICROSECONDS = {"µs": 1, "ms": 1e3, "s": 1e6}
 
 COLUMN_HELP = {
-    "Formula": "What a published formula says of the plan; its details say why it differs",
+    "Formula": "What a published, simplified formula says of the plan; it may leave out that "
+    "messages share links, and its details say why it differs",
     "Gap": "How far it is above the bound that holds for every plan of this size; "
     "the bar is as long as the gap is wide",
     "Solved in": "Building and compiling models included, bounds left out",
@@ -172,7 +179,14 @@ def table(standing: Standing, *, opened: str, picked: Sequence[str] = ()) -> htm
         there = {str(row.method) for row in rows}
         waiting = [each for each in comparison.methods if str(each) not in there]
         body += [_waiting(each, size, standing=standing, look=both) for each in waiting]
-    heads = [html.Th(each, scope="col", title=COLUMN_HELP.get(each)) for each in HEADS]
+    heads = [
+        html.Th(
+            [each, html.Small("simplified")] if each == "Formula" else each,
+            scope="col",
+            title=COLUMN_HELP.get(each),
+        )
+        for each in HEADS
+    ]
     return ui.table("Methods and sizes", "ds-cmp-table", heads, body)
 
 
@@ -195,8 +209,7 @@ def _row(
     head = html.Th(
         [_more(key, line, shown=shown), tick, _open(row, key, line, look=look)], scope="row"
     )
-    share = bar(comparison, row)
-    cells = [_cell(number, words, row, share=share) for number, words in enumerate(line.cells)]
+    cells = [_cell(number, words, row, comparison) for number, words in enumerate(line.cells)]
     found = [
         html.Tr([head, *cells], className="ds-cmp-row", **ui.attributes(data_shown=str(shown)))
     ]
@@ -212,19 +225,40 @@ def bar(comparison: Comparison, row: Row) -> float:
     return (comparison.gap(row) or 0.0) / max(*gaps, PROOF_TOLERANCE)
 
 
-def _cell(number: int, words: str, row: Row, *, share: float) -> html.Td:
+def _cell(number: int, words: str, row: Row, comparison: Comparison) -> html.Td:
+    result = row.result
+    assert result is not None
     if number == _GAP_COLUMN:
         track = html.Span(
-            html.I(style={"width": f"{share:.1%}"}),
+            html.I(style={"width": f"{bar(comparison, row):.1%}"}),
             className="ds-track",
             title="The longer, the further above the bound; full is the widest gap of this size",
         )
         return html.Td([words, track])
     if number == _STATUS_COLUMN:
-        assert row.result is not None
-        good = row.result.status is not Status.FEASIBLE
-        return html.Td(words, className="ds-cmp-good" if good else "")
+        short = "best with whole chunks" if result.status is Status.WHOLE else words
+        good = result.status is Status.OPTIMAL
+        return html.Td(short, className="ds-cmp-good" if good else "", title=words)
+    if number == _MAKESPAN_COLUMN:
+        return html.Td(makespan_words(comparison, row))
+    form, bound = result.closed_form, comparison.bound(row.size)
+    below = form is not None and form.makespan < bound.makespan * (1 - PROOF_TOLERANCE)
+    if number == _FORMULA_COLUMN and below:
+        return html.Td(words, className="ds-cmp-below", title=_BELOW)
     return html.Td(words)
+
+
+def makespan_words(comparison: Comparison, row: Row) -> str:
+    """Write a makespan in three digits, in four where another of its size would look the same."""
+    results = [each.result for each in comparison.at(row.size) if each.result is not None]
+    assert row.result is not None
+    makespan = row.result.makespan
+    words = text.duration(makespan)
+    alike = [each.makespan for each in results if text.duration(each.makespan) == words]
+    if max(alike) <= min(alike) * (1 + PROOF_TOLERANCE):
+        return words
+    unit = words.split()[-1]
+    return f"{text.number(makespan / _MICROSECONDS[unit], 4)} {unit}"
 
 
 def _more(key: str, line: Line, *, shown: bool) -> html.Button:
