@@ -65,7 +65,11 @@ def test_what_a_link_is_worth_is_said_and_drawn(designer):
     page = designer.page
     prices = page.locator("#link-prices-card")
     expect(prices).to_contain_text(
-        re.compile(r"2 links of 12.5 GB/s.*\+1\s% gives 1.00\s%, −1\s% costs 1.00\s%"), timeout=SLOW
+        re.compile(
+            r"2 links of 12.5 GB/s.*: 1\s% more bandwidth raises the best rate by 1.00\s%, "
+            r"1\s% less lowers it by 1.00\s%"
+        ),
+        timeout=SLOW,
     )
     expect(prices).to_contain_text("16 kinds of links: neither more nor less changes anything")
     layer(page, "±1 %")

@@ -76,7 +76,10 @@ def test_link_prices_are_what_a_new_optimum_says():
     assert nvlink["more"] + nic["more"] == pytest.approx(0.01, abs=2e-4)
     assert nvlink["more"] / nic["more"] == pytest.approx(12, rel=1e-3)
     words = live.price_words({"words": "2 links", "more": 0.01, "less": 0.0})
-    assert words == "2 links: +1\u00a0% gives 1.00\u00a0%, less costs nothing"
+    assert words == (
+        "2 links: 1\u00a0% more bandwidth raises the best rate by 1.00\u00a0%, "
+        "1\u00a0% less changes nothing"
+    )
 
 
 def test_prices_stop_when_they_are_overtaken():

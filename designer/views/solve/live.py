@@ -235,17 +235,16 @@ def _effect(row: Mapping[str, Any]) -> str:
 
 
 def price_words(row: Mapping[str, Any]) -> str:
-    """Say what a class of links is worth: ``+1 % gives +1.00 %, −1 % costs 1.00 %``."""
-    gives = (
-        f"+1 % gives {_percent(row['more'])}" if row["more"] > _NOTHING else "more gives nothing"
-    )
-    costs = (
-        f"−1 % costs {_percent(-row['less'])}" if -row["less"] > _NOTHING else "less costs nothing"
-    )
-    if gives.startswith("more") and costs.startswith("less"):
+    """Say what a class of links is worth: ``1 % more bandwidth raises the best rate by 1.00 %``."""
+    raises, lowers = row["more"] > _NOTHING, -row["less"] > _NOTHING
+    if not raises and not lowers:
         return f"{row['words']}: neither more nor less changes anything"
+    more = f"raises the best rate by {_percent(row['more'])}" if raises else "changes nothing"
+    it = "it" if raises else "the best rate"
+    less = f"lowers {it} by {_percent(-row['less'])}" if lowers else "changes nothing"
     # No line ends between a number and its unit.
-    return f"{row['words']}: {gives}, {costs}".replace(" %", "\u00a0%")
+    said = f"{row['words']}: 1 % more bandwidth {more}, 1 % less {less}"
+    return said.replace(" %", "\u00a0%")
 
 
 _NOTHING = 5e-7

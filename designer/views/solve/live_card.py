@@ -156,8 +156,8 @@ def prices_card(found: Json | None) -> Any:
     idle = len(rows) - len(felt)
     items = [html.Li(price_words(row)) for row in felt]
     if idle:
-        words = "kind of links" if idle == 1 else "kinds of links"
-        items.append(html.Li(f"{idle} {words}: neither more nor less changes anything"))
+        kinds = text.count(idle, "kind of link", "kinds of links")
+        items.append(html.Li(f"{kinds}: neither more nor less changes anything"))
     return ui.div(
         "ds-card ds-facts ds-prices",
         ui.div(
@@ -196,9 +196,11 @@ def alike_card(found: Json | None) -> Any:
         told,
         html.P(f"{lone} like no other.", className="ds-quiet") if lone else None,
         ui.fold(
-            text.count(len(links["rows"]), "kind of links", "kinds of links"),
+            text.count(len(links["rows"]), "kind of link", "kinds of links"),
             _classes(links["rows"]),
-        ),
+        )
+        if links["rows"]
+        else None,
     )
 
 

@@ -11,6 +11,7 @@ from typing import Literal
 
 import numpy as np
 
+from ccl import text
 from ccl.bound import Cut
 from ccl.errors import ProblemError
 from ccl.topology import Link, SharedLimit, Topology
@@ -372,7 +373,7 @@ def _of_links(topology: Topology, price: Price, *, places: list[int]) -> Goods:
     whole = isinstance(price.step, str)
     step = first.bandwidth / first.count if isinstance(price.step, str) else price.step
     return Goods(
-        words=f"{first.medium or 'links'} at {first.bandwidth:g} GB/s",
+        words=f"{first.medium or 'links'} at {text.number(first.bandwidth, 4)} GB/s",
         links=tuple(places),
         count=count,
         bandwidth=first.bandwidth,
@@ -389,7 +390,7 @@ def _of_limits(limits: Sequence[SharedLimit], price: Price, *, places: list[int]
     assert not isinstance(step, str), "a price of limits has none"
     others = f" and {len(places) - 1} alike" if len(places) > 1 else ""
     return Goods(
-        words=f"limit {first.name}{others} at {first.bandwidth:g} GB/s",
+        words=f"shared limit {first.name}{others} at {text.number(first.bandwidth, 4)} GB/s",
         limits=tuple(places),
         count=len(places),
         bandwidth=first.bandwidth,

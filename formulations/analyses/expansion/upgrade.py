@@ -31,6 +31,7 @@ from typing import Any
 
 import numpy as np
 
+from ccl import text
 from ccl.errors import Infeasible, LimitReached, ProblemError
 from ccl.problem import Problem
 from formulations.analyses.expansion.costs import Costs
@@ -199,10 +200,10 @@ def _held(offers: Offers, found: Found) -> list[tuple[str, float]]:
             words = offers.goods[number].words
         elif row < len(topology.links):
             link = topology.links[row]
-            words = f"{link.medium or 'links'} at {link.bandwidth:g} GB/s"
+            words = f"{link.medium or 'links'} at {text.number(link.bandwidth, 4)} GB/s"
         else:
             limit = topology.limits[row - len(topology.links)]
-            words = f"limit {limit.name} at {limit.bandwidth:g} GB/s"
+            words = f"shared limit {limit.name} at {text.number(limit.bandwidth, 4)} GB/s"
         shares[words] = shares.get(words, 0.0) + float(found.shares[row])
     kept = [(words, share) for words, share in shares.items() if share > VISIBLE_SHARE]
     return sorted(kept, key=lambda each: -each[1])

@@ -13,6 +13,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from ccl import text
 from ccl.bound import Cut
 from ccl.errors import ProblemError
 from ccl.plans import Send
@@ -191,14 +192,14 @@ def _links(topology: Topology, orbit: np.ndarray, *, both: bool) -> Iterator[Par
             classes[tuple(sorted((int(orbit[i]), int(orbit[back]))))].append(link.ends)
     for members in classes.values():
         link = topology.link(*members[0])
-        what = f"{link.medium} at {link.bandwidth:g} GB/s" if link.medium else ""
+        what = f"{link.medium} at {text.number(link.bandwidth, 4)} GB/s" if link.medium else ""
         yield Part(
             "link",
             members[0],
             link.count * len(members),
             tuple(members),
             parallel=link.count,
-            what=what or f"{link.bandwidth:g} GB/s",
+            what=what or f"{text.number(link.bandwidth, 4)} GB/s",
         )
 
 

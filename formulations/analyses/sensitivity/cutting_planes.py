@@ -31,6 +31,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
+from ccl import text
 from ccl.bound import Cut
 from ccl.errors import CclError, ProblemError
 from ccl.symmetry import automorphisms
@@ -129,13 +130,14 @@ class Classes:
     def _plain(self, number: int) -> str:
         topology = self.topology
         found = dict.fromkeys(
-            f"{link.medium or 'links'} at {link.bandwidth:g} GB/s"
+            f"{link.medium or 'links'} at {text.number(link.bandwidth, 4)} GB/s"
             for link in (topology.links[i] for i in np.flatnonzero(self.links == number))
         )
         limits = self.names(number)
         if limits:
             alike = f" and {len(limits) - 1} alike" if len(limits) > 1 else ""
-            found[f"limit {limits[0]}{alike} at {self.bandwidths(number)[-1]:g} GB/s"] = None
+            bandwidth = text.number(self.bandwidths(number)[-1], 4)
+            found[f"shared limit {limits[0]}{alike} at {bandwidth} GB/s"] = None
         return ", ".join(found)
 
     def scaled(self, scales: Sequence[Fraction | float]) -> Topology:

@@ -413,17 +413,18 @@ def _gains(found: Sensitivity) -> Iterator[str]:
     if others > 0:
         most = max(each.more for each in gaining[MOST_NAMED:])
         rest = "one other kind" if others == 1 else f"any of {others} other kinds"
-        yield f"1 % more of {rest} gives {percent(most)} or less."
+        yield f"1 % more bandwidth of {rest} raises it by {percent(most)} or less."
 
 
 def _gain(each: Effect) -> str:
-    every = f"each of its {each.many:,}" if each.many > 1 else "it"
+    what = "limit" if each.limits else "link"
+    every = f"each of its {text.count(each.many, what)}" if each.many > 1 else "it"
     texts = (
-        f"1 % more of {each.words} gives {percent(each.more)}: {each.gain:.3g} GB/s of algbw for "
-        f"each GB/s added to {every}"
+        f"1 % more bandwidth of {each.words} raises the best rate by {percent(each.more)}: "
+        f"{each.gain:.3g} GB/s of algbw for each GB/s added to {every}"
     )
     kink = each.less - each.more > _PRICED
-    return texts + (f"; 1 % less costs {percent(each.less)}." if kink else ".")
+    return texts + (f"; 1 % less lowers it by {percent(each.less)}." if kink else ".")
 
 
 def _joint(found: Sensitivity) -> Iterator[str]:
@@ -439,10 +440,11 @@ def _together(found: Sensitivity, each: Together) -> str:
     effects = [found.effects[i] for i in each.effects]
     names = enumerate_words([effect.words for effect in effects], MOST_CLASSES)
     if any(effect.gains for effect in effects):
-        return f"{names} help each other: 1 % more of all gives {percent(each.more)}."
+        raised = percent(each.more)
+        return f"{names} help each other: 1 % more of all raises the best rate by {raised}."
     return (
-        f"Only together do {names} give anything: 1 % more of all of them gives "
-        f"{percent(each.more)}."
+        f"Only together do {names} give anything: 1 % more of all of them raises the best rate "
+        f"by {percent(each.more)}."
     )
 
 
@@ -457,7 +459,8 @@ def _waiting(found: Sensitivity) -> Iterator[str]:
         cut = effects[0].cut if len(effects) == 1 else None
         why = "" if cut is None else f", since {_cut(found, cut)} stays as full"
         any_of = "" if len(effects) == 1 else "any of "
-        yield f"More of {any_of}{names} alone gives nothing{why}; 1 % less costs {costs}."
+        alone = f"More of {any_of}{names} alone does not raise the rate{why}"
+        yield f"{alone}; 1 % less lowers it by {costs}."
 
 
 def _idle(found: Sensitivity) -> Iterator[str]:

@@ -33,6 +33,7 @@ from functools import cached_property
 
 import numpy as np
 
+from ccl import text
 from ccl.bound import Bound, Cut
 from ccl.errors import ProblemError
 from ccl.problem import Problem
@@ -354,8 +355,9 @@ class Rate:
     @property
     def bound(self) -> Bound:
         """The proof that no plan has a better steady state."""
+        most = text.number(float(self.shards), 4)
         what = (
-            f"at most {float(self.shards):.6g} GB/s of each GPU's data can cross this cut, "
+            f"at most {most} GB/s of each GPU's data can cross this cut, "
             "and no other is tighter (ForestColl, equation 1)"
         )
         return Bound(float(self.makespan), "cut", self.cut, what, steady=True)

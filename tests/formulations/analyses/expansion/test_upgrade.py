@@ -253,7 +253,7 @@ def test_a_shared_limit_that_does_not_bind_today_binds_once_its_links_grow():
     # The straight way is one link to pay for, the other one two.
     assert best.cost == pytest.approx(10 + 2 * 10 * 7)
     assert {each.words: each.after for each in best.bought} == pytest.approx(
-        {"links at 10 GB/s": 20, "limit bus and 1 alike at 20 GB/s": 30}
+        {"links at 10 GB/s": 20, "shared limit bus and 1 alike at 20 GB/s": 30}
     )
     after = optimum(Problem(best.topology, problem.collective)).algbw
     assert after == pytest.approx(best.gains[0].after)

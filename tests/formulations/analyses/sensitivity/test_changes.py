@@ -88,7 +88,7 @@ def test_shared_limits_have_effects_too():
 
     limit, links = changes(Problem(topology, make_collective("all-to-all", 2, 1e9)))
 
-    assert limit.words == "limit bus at 60 GB/s"
+    assert limit.words == "shared limit bus at 60 GB/s"
     assert (limit.more, limit.less, limit.price) == pytest.approx((0.01, -0.01, 1.0))
     assert (links.more, links.less) == pytest.approx((0.0, 0.0), abs=1e-9)
 

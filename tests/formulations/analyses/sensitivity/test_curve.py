@@ -77,7 +77,7 @@ def test_shared_limits_have_curves():
     curve = formulations.rate_curve(problem, (), limits=names)
 
     assert curve.limits == tuple(names)
-    assert curve.words == "limit memory bus 0 and 1 alike at 204.8 GB/s"
+    assert curve.words == "shared limit memory bus 0 and 1 alike at 204.8 GB/s"
     assert curve.pieces[0].constant == pytest.approx(0.0, abs=1e-9)
     assert curve.pieces[-1].slope == pytest.approx(0.0, abs=1e-9)
 
