@@ -1,28 +1,27 @@
-"""Automatic: run what can win on this problem, keep what replays best, stop at a proof.
+"""Automatic: try what can win on this problem, keep the fastest plan, stop at a proof.
 
-1. Lower bounds that hold for every plan. A plan that meets one is optimal, and nothing else is
-   tried.
-2. List scheduling in continuous time with one chunk per shard: a good plan at once.
-3. Trees along which shards travel in parts (`orbit-trees`, `forestcoll` and others) or in pieces
-   (`pieces`), which come closest to the bound where bandwidth counts more than latency. On clusters
-   that are not small they are tried in a process of their own, on another core; the first of them
-   here and alone where it takes little time. Of an all-reduce, whose halves they let overlap,
-   `pieces` have that process, after `orbit-trees` of many GPUs if latency counts little, and the
-   others follow here. A plan of the best rate within 0.3 % of the bound (`WORTH`) ends the search.
-4. List scheduling again with shards cut into 2, 4, 8, ... chunks, as long as that gains; before it,
-   where nothing is copied or added up, balanced paths, whole and cut.
-5. The constructions that fit: direct sends, rings, trees, doubling and the like; before 3 where
-   latency counts. On the largest problems only `chains`, of an all-reduce there, before 2, direct
-   sends and a ring where the rest is far from the bound, and balanced paths where GPUs pass on.
-6. Randomised link-chunk matching, for a few seconds.
-7. List scheduling once more where its share of the time was over before its passes.
-8. Where they could find a better plan, TACCL, the linear program of amounts (in the process of 3),
-   constraint programming, the integer program on a grid of epochs and its rounds; before 7 where
-   that linear program will do.
+1. Lower bounds that hold for every plan come first. A plan that meets one is optimal, and nothing
+   else is tried.
+2. List scheduling in continuous time with one chunk per shard gives a good plan at once.
+3. Trees, along which shards travel in parts (`orbit-trees`, `forestcoll` and others) or in pieces
+   (`pieces`), come closest to the bound where bandwidth counts more than latency. On clusters that
+   are not small they are searched on another core meanwhile; the first of them alone and before
+   everything else where that takes little time. For an all-reduce, whose two halves can overlap,
+   `pieces` come first, or `orbit-trees` where there are many GPUs and latency counts little. The
+   search ends with a plan of the best rate that is within 0.3 % of the bound.
+4. List scheduling again with shards cut into 2, 4, 8, ... chunks, as long as that helps. Where
+   nothing is copied or added up, balanced paths come before it, with whole and with cut shards.
+5. Known constructions: direct sends, rings, trees, doubling and the like. Where latency counts they
+   come before the trees. On the largest problems only a few are tried: `chains` for an all-reduce,
+   direct sends and a ring where all else is far from the bound, balanced paths where GPUs pass on.
+6. Random matching of links and chunks, for a few seconds.
+7. List scheduling once more if its share of the time ended too early.
+8. TACCL, a linear program of amounts, constraint programming, and an integer program over epochs
+   and its rounds, where they could find a better plan.
 
-Every better plan is reported as it comes. Who fixes the chunks (`Collective.whole`) gets plans
-that keep them whole, and bounds on such plans count as proofs. Else the question is the bytes: the
-answer may have more chunks per shard than requested, and only bounds for every plan count.
+Every better plan is shown as soon as it is found. If the number of chunks is fixed, all plans keep
+these chunks whole, and a bound on such plans counts as a proof. Otherwise a plan may cut the data
+more finely than requested, and only bounds on all plans count.
 """
 
 from __future__ import annotations
@@ -587,7 +586,7 @@ def _counted(plan: Plan, *, chunks: int) -> Plan:
 FORMULATION = Formulation(
     name="auto",
     title="Automatic",
-    reference="what is tried is listed with its own sources",
+    reference="Tries several methods and keeps the best plan; each has its own sources",
     collectives=frozenset(COLLECTIVES),
     options=Options,
     refuses=refuses,
