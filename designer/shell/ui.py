@@ -197,9 +197,11 @@ def menu(target: Any, entries: Sequence[Any]) -> dmc.Menu:
     )
 
 
-def menu_entry(key: Any, picture: str, title: str, note: str) -> dmc.MenuItem:
-    """Return an entry with an icon, and a note below its title."""
+def menu_entry(key: Any, picture: str, title: str, note: str, why: str = "") -> dmc.MenuItem:
+    """Return an entry with an icon, and a note below its title; `why` instead while it is grey."""
     words = [html.Div(title), html.Small(note)]
+    if why:
+        words.append(html.Small(why, className="ds-menu-why"))
     return dmc.MenuItem(words, id=key, leftSection=icon(picture), className="ds-menu-item")
 
 

@@ -40,6 +40,7 @@ from designer.session import result_of, topology_of
 from designer.shell import ids, request, ui
 from designer.shell.request import callback, plan, problem_of, read_request
 from designer.views.solve import assess
+from designer.views.solve.header import NEEDING
 from interchange.formats.own.tables import transfers_csv
 from widgets.pages.writers import standalone_html
 from widgets.view_model.scene import drawing
@@ -400,6 +401,13 @@ def _export(app: Dash) -> None:
 
     app.clientside_callback(
         ClientsideFunction("topoloom", "picture"), Input({"picture": ALL}, "n_clicks")
+    )
+    # What needs a schedule is grey without one; transfers are known when the solve is over.
+    app.clientside_callback(
+        "(scene, result) => [!scene, !scene, !result]",
+        *(Output({"export": each}, "disabled") for each in NEEDING),
+        *request.inputs("scene", "result").values(),
+        prevent_initial_call=False,
     )
 
 

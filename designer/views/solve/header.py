@@ -27,6 +27,13 @@ EXPORTS: tuple[tuple[str, str, str, str], ...] = (
 )
 """(key, icon, title, note) of the Export menu."""
 
+NEEDING = {
+    "gif": "needs a schedule; solve first",
+    "webm": "needs a schedule; solve first",
+    "csv": "needs a solve that is over",
+}
+"""Why some of these exports are grey as long as there is no schedule."""
+
 SHARES: tuple[tuple[str, str, str, str], ...] = (
     (ids.COPY_LINK, "link", "Copy link", "drawing and question, in the address"),
     (ids.COPY_PYTHON, "copy", "Copy as Python", "the same as code, to paste"),
@@ -346,7 +353,9 @@ def _exports() -> dmc.Menu:
     )
     entries = [
         *(
-            ui.menu_entry({"picture" if key == "png" else "export": key}, *told)
+            ui.menu_entry(
+                {"picture" if key == "png" else "export": key}, *told, why=NEEDING.get(key, "")
+            )
             for key, *told in EXPORTS
         ),
         dmc.MenuDivider(),
