@@ -254,6 +254,22 @@ def test_the_bound_of_whole_chunks_stands_second_and_by_its_name(result):
     assert places == sorted(places)
 
 
+def test_of_bounds_of_one_name_the_largest_is_listed_and_the_rest_folded(result):
+    """One that is on the canvas stays in sight."""
+    told = results.summary_of(result)["bounds"][0]
+    given = [
+        {**told, "kind": "group", "makespan": each, "inside": None} for each in (9.0, 8.0, 7.0)
+    ]
+    other = {**told, "kind": "cut", "makespan": 6.0}
+    panel = results.bounds_panel([*given, other], makespan=9.0, chosen=None)
+    *listed, fold = panel.children
+    assert ["9 µs" in texts(listed[0]), "6 µs" in texts(listed[1]), len(listed)] == [True, True, 2]
+    assert "2 smaller bounds of these kinds" in texts(fold)
+    assert "8 µs" in texts(fold)
+    panel = results.bounds_panel([*given, other], makespan=9.0, chosen=2)
+    assert len(panel.children) == 4
+
+
 def test_bounds_that_hold_for_every_plan_come_first(result):
     whole = replace(result.bounds[0], whole_chunks=True, makespan=99.0)
     told = results.bounds_to_json((whole, *result.bounds), result.problem.topology)

@@ -312,11 +312,27 @@ def bounds_panel(
         )
         for i, each in enumerate(bounds)
     ]
-    begin = sum(not each["whole_chunks"] for each in bounds)
-    if begin < len(bounds):
+    shown = _largest(bounds, chosen)
+    every = [i for i in shown if not bounds[i]["whole_chunks"]]
+    card = [rows[i] for i in every]
+    if len(every) < len(shown):
         about = "Only for plans that send these chunks whole"
-        rows.insert(begin, ui.div("ds-note ds-bounds-class", about))
-    return ui.div("ds-card ds-bounds", rows)
+        card.append(ui.div("ds-note ds-bounds-class", about))
+        card += [rows[i] for i in shown if i not in every]
+    rest = [row for i, row in enumerate(rows) if i not in shown]
+    if rest:
+        card.append(ui.fold(f"{text.count(len(rest), 'smaller bound')} of these kinds", *rest))
+    return ui.div("ds-card ds-bounds", card)
+
+
+def _largest(bounds: Sequence[Mapping[str, Any]], chosen: int | None) -> list[int]:
+    """Return the places of the largest bound of each name, and of the one on the canvas."""
+    best: dict[Any, int] = {}
+    for i, each in enumerate(bounds):
+        key = each["kind"], each["whole_chunks"]
+        if key not in best or each["makespan"] > bounds[best[key]]["makespan"]:
+            best[key] = i
+    return [i for i in range(len(bounds)) if i in best.values() or i == chosen]
 
 
 def _bound(bound: Mapping[str, Any], *, number: int, share: float, pressed: bool) -> Any:
