@@ -357,7 +357,7 @@ def _exports() -> dmc.Menu:
     entries = [
         *(
             ui.menu_entry(
-                {"picture" if key == "png" else "export": key}, *told, why=NEEDING.get(key, "")
+                {"picture" if key == "png" else "export": key}, *told, NEEDING.get(key, "")
             )
             for key, *told in EXPORTS
         ),
