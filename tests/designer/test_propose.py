@@ -27,7 +27,7 @@ from designer.views.propose.stored import remember, storing
 from designer.views.propose.worker import search
 from formulations.campaigns.catalog import Catalog, Proposals
 from formulations.proposals.request import KINDS
-from widgets.charts.proposals import RESPECTS, proposals_figure
+from widgets.charts.proposals import RESPECTS, Dot, labels, proposals_figure
 
 USUAL = {name: each.value for name, each in FIELDS.items()}
 MIX = {kind: (size, times) for kind, (_, size, times) in USES.items()}
@@ -130,6 +130,24 @@ def test_cards_and_the_plot_show_every_network_that_counts(stands):
     table = str(page.beside(stands, [first, second]))
     assert RESPECTS["all-to-all"].title in table
     assert page.beside(stands, [first]) is None
+
+
+def test_names_in_the_plot_that_would_meet_are_left_out():
+    """Two networks alike in both respects have room for few names; the chosen one is first."""
+    close = [
+        Dot(
+            f"k{i}", "Rewired 64 of degree 4, cheaper cables", "rewired", (1.0 + i / 1e3, 1.0), True
+        )
+        for i in range(9)
+    ]
+    far = Dot("far", "Torus 8", "torus", (9.0, 9.0), best=True)
+    spots = labels([*close[:8], replace(close[8], chosen=True), far], (None, None))
+    assert "far" in spots
+    assert len(spots) < 10
+    one = Dot("a", "Torus 8", "torus", (2.0, 2.0), best=True)
+    usual = labels([one, far], (None, None))["a"]
+    assert labels([one, far], (None, 1.9)) == {"a": usual, "far": "bottom left"}
+    assert labels([replace(one, best=False)], (None, None)) == {}
 
 
 def test_the_page_says_which_sizes_its_times_are_for(stands):

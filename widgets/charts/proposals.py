@@ -5,6 +5,7 @@ What no network with the same ports is below is a line that no dot can cross.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -111,11 +112,10 @@ def proposals_figure(
     figure = go.Figure()
     _best(figure, dots, look)
     families = list(dict.fromkeys(each.family for each in dots))
-    places = [each.place[0] for each in dots]
-    middle = (min(places, default=0.0) + max(places, default=0.0)) / 2
+    spots = labels(dots, bounds)
     for number, family in enumerate(families):
         several = [each for each in dots if each.family == family]
-        _family(figure, several, number, look=look, axes=axes, middle=middle)
+        _family(figure, several, number, look=look, axes=axes, spots=spots)
     if bounds != (None, None):
         words, line = "no network can be below", {"color": look.bound, "width": 1.5}
         figure.add_scatter(x=[None], y=[None], mode="lines", name=words, line=line)
@@ -152,17 +152,17 @@ def _family(
     *,
     look: Look,
     axes: tuple[str, str],
-    middle: float,
+    spots: Mapping[str, str],
 ) -> None:
-    """Add the marks of a family; names of the best lie towards the middle, off the front."""
+    """Add the marks of a family, with names where there is room for them."""
     tone = look.lines[number % len(look.lines)]
     figure.add_scatter(
         x=[each.place[0] for each in dots],
         y=[each.place[1] for each in dots],
         name=dots[0].family,
         mode="markers+text",
-        text=[each.name if each.best or each.chosen else "" for each in dots],
-        textposition=["bottom left" if each.place[0] > middle else "top right" for each in dots],
+        text=[each.name if each.key in spots else "" for each in dots],
+        textposition=[spots.get(each.key, "top right") for each in dots],
         textfont={"size": 10.5, "color": look.soft},
         cliponaxis=False,
         marker={
@@ -176,6 +176,69 @@ def _family(
         hovertext=[_hover(each, axes) for each in dots],
         hovertemplate="%{hovertext}<extra></extra>",
     )
+
+
+ROOM = (340.0, 250.0)
+"""Pixels of a small plot, in which no two names may meet."""
+LETTER, LINE, MARK = 5.8, 13.0, 6.0
+"""Pixels of a letter, of a line of text, and from the middle of a mark to its edge."""
+
+Box = tuple[float, float, float, float]
+"""Left, right, bottom and top, in pixels."""
+
+
+def labels(dots: Sequence[Dot], bounds: tuple[float | None, float | None]) -> dict[str, str]:
+    """Return where the names of the best and of the chosen stand beside their marks, by key.
+
+    They lie towards the middle, off the front, if they meet no name, mark or bound there, else
+    elsewhere around the mark; a name without room is left out, since hovering tells it.
+    """
+    scales = [_scale([each.place[i] for each in dots], bounds[i], ROOM[i]) for i in (0, 1)]
+    at = {each.key: (scales[0](each.place[0]), scales[1](each.place[1])) for each in dots}
+    marks = {key: (x - MARK, x + MARK, y - MARK, y + MARK) for key, (x, y) in at.items()}
+    taken: list[Box] = []
+    for i, bound in enumerate(bounds):
+        if bound is not None:
+            place = scales[i](bound)
+            taken.append((0.0, ROOM[0], place, place) if i else (place, place, 0.0, ROOM[1]))
+    spots: dict[str, str] = {}
+    places = [each.place[0] for each in dots]
+    middle = (min(places, default=0.0) + max(places, default=0.0)) / 2
+    for dot in sorted(dots, key=lambda each: not each.chosen):
+        if not (dot.best or dot.chosen):
+            continue
+        tries = ["bottom left", "top left", "bottom right", "top right"]
+        for spot in tries if dot.place[0] > middle else tries[::-1]:
+            box = _box(at[dot.key], spot, LETTER * len(dot.name))
+            others = [marks[key] for key in marks if key != dot.key]
+            inside = box[0] >= 0 and box[1] <= ROOM[0]
+            if inside and not any(_meet(box, each) for each in (*taken, *others)):
+                spots[dot.key] = spot
+                taken.append(box)
+                break
+    return spots
+
+
+def _scale(values: Sequence[float], bound: float | None, room: float) -> Callable[[float], float]:
+    """Return what turns a value into pixels, as `_axis` draws it."""
+    spread = [*values, *([] if bound is None else [bound])]
+    low, high = min(spread, default=0.0), max(spread, default=1.0)
+    if low <= 0:
+        return lambda value: value / (high or 1.0) * room
+    begin, end = math.log(low / 1.08), math.log(high * 1.08)
+    return lambda value: (math.log(value) - begin) / (end - begin) * room
+
+
+def _box(at: tuple[float, float], spot: str, width: float) -> Box:
+    """Return what a name beside a mark covers."""
+    (x, y), (upright, side) = at, spot.split()
+    left = x + MARK if side == "right" else x - MARK - width
+    bottom = y + MARK if upright == "top" else y - MARK - LINE
+    return left, left + width, bottom, bottom + LINE
+
+
+def _meet(one: Box, other: Box) -> bool:
+    return one[0] < other[1] and other[0] < one[1] and one[2] < other[3] and other[2] < one[3]
 
 
 def _hover(dot: Dot, axes: tuple[str, str]) -> str:
