@@ -357,9 +357,13 @@ def _exports() -> dmc.Menu:
     entries = [
         *(
             ui.menu_entry(
-                {"picture" if key == "png" else "export": key}, *told, NEEDING.get(key, "")
+                {"picture" if key == "png" else "export": key},
+                picture,
+                title,
+                note,
+                NEEDING.get(key, ""),
             )
-            for key, *told in EXPORTS
+            for key, picture, title, note in EXPORTS
         ),
         dmc.MenuDivider(),
         *(ui.menu_entry(key, *told) for key, *told in SHARES),
