@@ -178,7 +178,7 @@ def _family(
     )
 
 
-ROOM = (340.0, 250.0)
+PLOT = (340.0, 250.0)
 """Pixels of a small plot, in which no two names may meet."""
 LETTER, LINE, MARK = 5.8, 13.0, 6.0
 """Pixels of a letter, of a line of text, and from the middle of a mark to its edge."""
@@ -193,14 +193,14 @@ def labels(dots: Sequence[Dot], bounds: tuple[float | None, float | None]) -> di
     They lie towards the middle, off the front, if they meet no name, mark or bound there, else
     elsewhere around the mark; a name without room is left out, since hovering tells it.
     """
-    scales = [_scale([each.place[i] for each in dots], bounds[i], ROOM[i]) for i in (0, 1)]
+    scales = [_scale([each.place[i] for each in dots], bounds[i], PLOT[i]) for i in (0, 1)]
     at = {each.key: (scales[0](each.place[0]), scales[1](each.place[1])) for each in dots}
     marks = {key: (x - MARK, x + MARK, y - MARK, y + MARK) for key, (x, y) in at.items()}
     taken: list[Box] = []
     for i, bound in enumerate(bounds):
         if bound is not None:
             place = scales[i](bound)
-            taken.append((0.0, ROOM[0], place, place) if i else (place, place, 0.0, ROOM[1]))
+            taken.append((0.0, PLOT[0], place, place) if i else (place, place, 0.0, PLOT[1]))
     spots: dict[str, str] = {}
     places = [each.place[0] for each in dots]
     middle = (min(places, default=0.0) + max(places, default=0.0)) / 2
@@ -211,7 +211,7 @@ def labels(dots: Sequence[Dot], bounds: tuple[float | None, float | None]) -> di
         for spot in tries if dot.place[0] > middle else tries[::-1]:
             box = _box(at[dot.key], spot, LETTER * len(dot.name))
             others = [marks[key] for key in marks if key != dot.key]
-            inside = box[0] >= 0 and box[1] <= ROOM[0]
+            inside = box[0] >= 0 and box[1] <= PLOT[0]
             if inside and not any(_meet(box, each) for each in (*taken, *others)):
                 spots[dot.key] = spot
                 taken.append(box)
@@ -219,14 +219,14 @@ def labels(dots: Sequence[Dot], bounds: tuple[float | None, float | None]) -> di
     return spots
 
 
-def _scale(values: Sequence[float], bound: float | None, room: float) -> Callable[[float], float]:
+def _scale(values: Sequence[float], bound: float | None, length: float) -> Callable[[float], float]:
     """Return what turns a value into pixels, as `_axis` draws it."""
     spread = [*values, *([] if bound is None else [bound])]
     low, high = min(spread, default=0.0), max(spread, default=1.0)
     if low <= 0:
-        return lambda value: value / (high or 1.0) * room
+        return lambda value: value / (high or 1.0) * length
     begin, end = math.log(low / 1.08), math.log(high * 1.08)
-    return lambda value: (math.log(value) - begin) / (end - begin) * room
+    return lambda value: (math.log(value) - begin) / (end - begin) * length
 
 
 def _box(at: tuple[float, float], spot: str, width: float) -> Box:
