@@ -377,6 +377,7 @@ def test_only_the_best_of_all_plans_is_green_and_no_formula_below_the_bound_coun
     problem = Problem(line(3, alpha=1.0), make_collective("broadcast", 3, 1e6))
     found = compare(problem, ("direct",), sizes=(1e6,))
     row = found.rows[0]
+    assert row.result is not None
     form = replace(row.result.closed_form, makespan=1.0) if row.result.closed_form else None
     found = replace(found, rows=(replace(row, result=replace(row.result, closed_form=form)),))
     cells = [
