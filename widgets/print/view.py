@@ -308,7 +308,8 @@ class View:
             points, tip = _arrow(line.curve, 7.0 + width * 1.4)
         dash = self._dash if cut else ()
         stubs = line.curve.stubs
-        for each in stubs or (points,):
+        # Of a line that is shorter than its arrow the arrow alone is left.
+        for each in stubs or filter(None, (points,)):
             yield Stroke(
                 each,
                 color,
