@@ -1,22 +1,17 @@
 """Solves and studies that run while pages are used, in a fair queue, found again after a reload.
 
-Solves that run while the page is used: started, watched, cancelled, never lost.
+Solves and comparisons (`designer.views.compare.running`) are jobs by key, each followed by a
+thread, none forgotten. What nobody asks about any more is ended; what has ended can be looked at
+for a while.
 
 Each solve is a child process (`formulations.start`) with a thread here that reads its reports
 into a `Watch`; the page asks for the whole state a few times a second. So nothing is lost between
 two questions, a cancel keeps the best plan found, a reload finds its solve again, and a solve
-whose page is gone is ended. Where others run already it waits for its turn.
+whose page is gone is ended.
 
-What runs for pages while they are used: by key, each followed by a thread, none forgotten.
-
-Solves (`designer.jobs`) and comparisons (`designer.views.compare.running`) are such jobs.
-So many run at once, others wait for their turn (`designer.jobs`). What nobody asks about
-any more is ended; what has ended can be looked at for a while.
-
-Who runs, and who waits in which order: a line with a bound, fair between those who ask.
-
-Whoever has fewest running is next, of those who was served longest ago, of those who came first.
-So one who asks for ten solves lets those of others pass between.
+So many jobs run at once, others wait in a line with a bound, fair between those who ask: whoever
+has fewest running is next, of those who was served longest ago, of those who came first. So one
+who asks for ten solves lets those of others pass between.
 """
 
 from __future__ import annotations

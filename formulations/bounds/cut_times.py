@@ -348,7 +348,7 @@ def crossing_of(network: Network, inside: Mask, *, apart: bool) -> Crossing | No
 
 
 def _points(network: Network, links: np.ndarray, *, apart: bool, most: int) -> _Points | None:
-    """Return latencies to and from links; None if there is one sender or are too many."""
+    """Return latencies to and from links; None if told apart they are one, or too many."""
     tails, heads = network.ends[links, 0], network.ends[links, 1]
     devices = network.problem.topology.devices
     adds = np.array([each.kind == "gpu" or each.reduces for each in devices])

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ccl.bound import Bound
-from ccl.problem import Window
+from ccl.simulate.routes import SlowTimes
 from formulations.bounds.cuts import BYTES, Network, kind_of, leaving_of, windows, witness
 from formulations.bounds.demand import Floats, Mask
 
@@ -57,22 +57,19 @@ class Carried:
         return np.asarray(self.nbytes[at] + self.rates[at] * since)
 
 
-def carried(windows: Sequence[Window], *, bandwidth: float, most: float) -> Carried:
-    """Return what a link can carry under some windows, all of which are of it.
+def carried(slow: SlowTimes, link: int, *, bandwidth: float, most: float) -> Carried:
+    """Return what a link can carry under its windows.
 
     Parameters
     ----------
-    windows
-        Of which the least share holds.
+    slow, link
+        The windows of each link, and its number.
     bandwidth, most
         GB/s of the link alone, and under its shared limits: these stay what they are.
     """
-    ends = {0.0, *(each.begin for each in windows), *(each.end for each in windows)}
-    moments = np.array(sorted(ends))
-    shares = [
-        min((each.share for each in windows if each.begin <= begin < each.end), default=1.0)
-        for begin in moments.tolist()
-    ]
+    own = slow.of.get(link, ())
+    moments = np.array(sorted({0.0, *(each.begin for each in own), *(each.end for each in own)}))
+    shares = [slow.at(link, moment) for moment in moments.tolist()]
     rates = np.minimum(bandwidth * np.array(shares), most) * BYTES
     nbytes = np.concatenate([[0.0], np.cumsum(np.diff(moments) * rates[:-1])])
     return Carried(moments, nbytes, rates)
@@ -90,13 +87,10 @@ def window_bounds(network: Network, cuts: Sequence[Mask]) -> list[Bound]:
     """
     if not network.problem.windows:
         return []
+    slow, topology = SlowTimes(network.problem), network.problem.topology
     links = [
-        carried(
-            [each for each in network.problem.windows if link.ends in each.links],
-            bandwidth=link.bandwidth,
-            most=float(most),
-        )
-        for link, most in zip(network.problem.topology.links, network.bandwidth, strict=True)
+        carried(slow, number, bandwidth=link.bandwidth, most=float(most))
+        for number, (link, most) in enumerate(zip(topology.links, network.bandwidth, strict=True))
     ]
     best, time = None, 0.0
     for inside, nbytes in zip(cuts, leaving_of(network, cuts), strict=True):

@@ -14,7 +14,7 @@ from ccl.serialization.topoloom import problem_to_json, topology_from_json
 from designer.app import STUDIES
 from designer.studies import Found, Studies, StudyJob
 from designer.views.draw.files import drawing_of
-from designer.views.whatif import answering, budget_card, study_callbacks
+from designer.views.whatif import answering, study_callbacks, study_cards
 from designer.views.whatif.knobs import knobs_of
 from designer.views.whatif.study_callbacks import degraded
 from designer.views.whatif.worker import study
@@ -45,15 +45,15 @@ def losses():
 
 def test_a_network_link_that_is_lost_ends_it_and_is_the_worst(losses):
     """There is one each way, so nothing comes out of one host; a ring's link costs a share."""
-    worst = budget_card.rows_of(losses)[0]
+    worst = study_cards.rows_of(losses)[0]
     assert (worst["kind"], losses.last("done"), losses.last("of")) == (
-        "link", True, len(budget_card.rows_of(losses)),
+        "link", True, len(study_cards.rows_of(losses)),
     )  # fmt: skip
     assert worst["algbw"] == 0
     assert "The worst case" in losses.last("words")
-    shown = str(budget_card.table("failures", losses, budget_card.identity(worst)))
+    shown = str(study_cards.table("failures", losses, study_cards.identity(worst)))
     assert "'aria-pressed': 'true'" in shown or "aria-pressed='true'" in shown
-    assert f"'whatif-open': '{budget_card.identity(worst)}'" in shown
+    assert f"'whatif-open': '{study_cards.identity(worst)}'" in shown
 
 
 def test_the_cluster_of_a_row_is_made_again_from_it(losses):
@@ -61,7 +61,7 @@ def test_the_cluster_of_a_row_is_made_again_from_it(losses):
     cluster = open_cluster("ndv2:hosts=2")
     for kind in ("link", "gpu"):
         row = next(
-            each for each in budget_card.rows_of(losses) if each["kind"] == kind and each["algbw"]
+            each for each in study_cards.rows_of(losses) if each["kind"] == kind and each["algbw"]
         )
         left = degraded(cluster, row)
         again = Problem(left, all_gather(len(left.ranks), 1e6))
@@ -69,31 +69,31 @@ def test_the_cluster_of_a_row_is_made_again_from_it(losses):
 
 
 def test_a_loss_that_leaves_fewer_gpus_and_a_higher_rate_is_no_gain(losses):
-    row = {**budget_card.rows_of(losses)[-1], "ends": False, "cut_off": [], "lost": -0.07}
+    row = {**study_cards.rows_of(losses)[-1], "ends": False, "cut_off": [], "lost": -0.07}
     told = Found(({"row": row},), None, running=False, cancelled=False, waiting=0, seconds=1)
-    shown = str(budget_card.table("failures", told, ""))
+    shown = str(study_cards.table("failures", told, ""))
     assert "'not comparable'" in shown
-    assert budget_card.FEWER in shown
+    assert study_cards.FEWER in shown
     assert "gains" not in shown
 
 
 def test_what_is_lost_is_marked_and_what_is_like_it_in_pale(losses):
     row = next(
-        each for each in budget_card.rows_of(losses) if each["kind"] == "gpu" and each["alike"] > 1
+        each for each in study_cards.rows_of(losses) if each["kind"] == "gpu" and each["alike"] > 1
     )
-    drawn = budget_card.marks("failures", row, {})
+    drawn = study_cards.marks("failures", row, {})
     first, others = drawn["groups"]
     assert (first["devices"], first["badge"]) == (row["names"], "×")
     assert len(others["devices"]) == row["alike"] - 1
     host = {"kind": "host", "names": ["h0"], "members": [["h0"]], "words": "host h0"}
-    [one] = budget_card.marks("failures", host, {"a": "h0", "b": "h1"})["groups"]
+    [one] = study_cards.marks("failures", host, {"a": "h0", "b": "h1"})["groups"]
     assert one["devices"] == ["a"]
 
 
 def test_a_straggler_costs_what_its_slowness_does():
     """The network takes twice as long for each byte, and all that crosses is on it: half."""
     told = found(asked("ndv2:hosts=2", study="stragglers", alpha=1.0, beta=2.0))
-    worst = budget_card.rows_of(told)[0]
+    worst = study_cards.rows_of(told)[0]
     assert worst["lost"] == pytest.approx(0.5)
     slow = degraded(open_cluster("ndv2:hosts=2"), worst, alpha=1.0, beta=2.0)
     assert optimum(Problem(slow, all_gather(16, 1e6))).algbw == pytest.approx(12.5)
@@ -104,7 +104,7 @@ def test_the_cheapest_way_to_be_half_as_fast_again_is_more_network():
     cluster = open_cluster("ndv2:hosts=2")
     knobs = knobs_of(cluster)
     usual = {each.key: 1 for each in knobs}
-    costs = budget_card.costs_of(knobs, cluster, links=usual, devices={"gpu": 0})
+    costs = study_cards.costs_of(knobs, cluster, links=usual, devices={"gpu": 0})
     assert costs["currency"] == "GB/s"
     told = found(asked("ndv2:hosts=2", study="budget", costs=costs, target="1.5x"))
     upgrade = told.last("upgrade")
@@ -112,7 +112,7 @@ def test_the_cheapest_way_to_be_half_as_fast_again_is_more_network():
     assert upgrade["bought"][0]["after"] == pytest.approx(18.75)
     better = Problem(topology_from_json(upgrade["topology"]), all_gather(16, 1e6))
     assert optimum(better).algbw == pytest.approx(37.5)
-    shown = str(budget_card.bought(told))
+    shown = str(study_cards.bought(told))
     assert "12.5 → 18.8 GB/s" in shown
     assert "(1 per GB/s)" in shown
     front = told.last("front")
@@ -125,7 +125,7 @@ def test_the_cheapest_way_to_be_half_as_fast_again_is_more_network():
 def test_what_has_no_cost_is_not_for_sale():
     cluster = open_cluster("ndv2:hosts=2")
     knobs = knobs_of(cluster)
-    costs = budget_card.costs_of(
+    costs = study_cards.costs_of(
         knobs, cluster, links={EDR: None, knobs[0].key: 3.0}, devices={"gpu": 10.0}
     )
     assert costs == {
@@ -134,10 +134,10 @@ def test_what_has_no_cost_is_not_for_sale():
         "devices": {"gpu": 10.0},
     }
     with pytest.raises(ProblemError):
-        read_costs(budget_card.costs_of(knobs, cluster, links={}, devices={}))
+        read_costs(study_cards.costs_of(knobs, cluster, links={}, devices={}))
     refused = found(asked("ndv2:hosts=2", study="budget", costs=costs, target="1.5x"))
     assert refused.last("error")
-    assert "ds-bad" in str(budget_card.status(refused, doing="buys"))
+    assert "ds-bad" in str(study_cards.status(refused, doing="buys"))
 
 
 class Slow:
@@ -161,11 +161,11 @@ def test_a_study_that_is_stopped_keeps_what_it_has_found():
     while not (now := studies.found(key)).events:
         time.sleep(0.01)
     assert (now.running, now.question, now.last("of")) == (True, "asked", 2)
-    assert "0 of 2" in str(budget_card.status(now, doing=""))
+    assert "0 of 2" in str(study_cards.status(now, doing=""))
     studies.cancel(key)
     while studies.found(key).running:
         time.sleep(0.01)
-    assert "stopped: 0 of 2" in str(budget_card.status(studies.found(key), doing=""))
+    assert "stopped: 0 of 2" in str(study_cards.status(studies.found(key), doing=""))
     assert studies.found("nothing") is None
     studies.close()
 

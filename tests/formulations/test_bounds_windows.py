@@ -7,6 +7,7 @@ from benchmarks.random_problems import random_problem
 from ccl.collective import Chunk, custom, make_collective
 from ccl.errors import CclError
 from ccl.problem import Problem, Window
+from ccl.simulate.routes import SlowTimes
 from ccl.topology import Link, Topology, device, duplex
 from formulations import solve
 from formulations.bounds import quick_bounds
@@ -18,7 +19,9 @@ PAIR = Topology("pair", (device("gpu", "a"), device("gpu", "b")), duplex("a", "b
 def test_bytes_by_a_time_are_counted_by_shares():
     """Half from 2 to 6 µs, nothing from 4 to 5; a limit of 0.7 of the link leaves half of it."""
     ends = (("a", "b"),)
-    found = carried([Window(ends, 2, 6, 0.5), Window(ends, 4, 5, 0)], bandwidth=1.0, most=0.7)
+    windows = (Window(ends, 2, 6, 0.5), Window(ends, 4, 5, 0))
+    problem = Problem(PAIR, custom(2, [Chunk(2e3, (0,), (1,))]), windows=windows)
+    found = carried(SlowTimes(problem), 0, bandwidth=1.0, most=0.7)
     times = np.array([0, 1, 2, 4, 4.5, 5, 6, 8])
     wanted = [0, 0.7, 1.4, 2.4, 2.4, 2.4, 2.9, 4.3]
     assert found.by(times) == pytest.approx([1e3 * each for each in wanted])

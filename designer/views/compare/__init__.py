@@ -1,5 +1,5 @@
 """The Compare view: methods over sizes, beside one another and side by side.
 
-``asked`` reads what is to be compared, ``running`` keeps the comparisons while they run, ``page``
-is the view, ``table`` and ``detail`` show the rows, ``exports`` writes them into files.
+``running`` reads what is to be compared and keeps the comparisons while they run, ``page`` is the
+view, ``table`` shows the rows, ``callbacks`` answers the page and writes files.
 """

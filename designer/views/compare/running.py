@@ -1,9 +1,8 @@
 """Comparisons that run while the page is used: started, watched, stopped, found again.
 
-As with solves (`designer.jobs`), each has a thread here that reads its news, so a reload
-finds its comparison again, and one whose page is gone is ended. What was found is kept for a while.
-
-What is to be compared: methods, sizes and seconds, and whether it is what is drawn now.
+What is to be compared is methods, sizes and seconds, and whether it is what is drawn now. As with
+solves (`designer.jobs`), each comparison has a thread here that reads its news, so a reload finds
+it again, and one whose page is gone is ended. What was found is kept for a while.
 """
 
 from __future__ import annotations

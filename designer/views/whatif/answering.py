@@ -1,16 +1,13 @@
 """What the page asks of the What-if view and what it is answered, without a page.
 
-What becomes of a cluster when its knobs are moved, as plain values for the page.
+What becomes of a cluster when its knobs are moved comes as plain values. The best rate and its
+bottleneck cuts are those of `formulations.analyses.best_rate`, exact where a cut decides. What one
+collective takes at least, its latencies counted, is the largest of the bounds that need no solver
+and of the time that it takes when repeated.
 
-The best rate and its bottleneck cuts come from `formulations.analyses.best_rate`, exact where a cut
-decides. What one collective takes at least, its latencies counted, is the largest of the bounds
-that need no solver and of the time that it takes when repeated.
-
-What limits the cluster as its sliders stand: what a little of each class does, and curves.
-
-Of each class of links one-sided derivatives tell what 1 % more gives and what 1 % less costs
-(`formulations.sensitivity`), and a curve the whole way from a quarter to four times of today
-(`formulations.rate_curve`), all else as the sliders stand.
+What limits the cluster as its sliders stand: of each class of links one-sided derivatives tell what
+1 % more gives and what 1 % less costs (`formulations.analyses.sensitivity`), and a curve the whole
+way from a quarter to four times of today, all else as the sliders stand.
 """
 
 from __future__ import annotations

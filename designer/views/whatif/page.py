@@ -26,7 +26,7 @@ from designer.server.sessions import visitor
 from designer.shell import ids, ui
 from designer.shell.request import callback, states
 from designer.views.solve.live import Newest
-from designer.views.whatif import budget_card as study_card
+from designer.views.whatif import study_cards
 from designer.views.whatif.answering import (
     Standing,
     curves,
@@ -34,7 +34,7 @@ from designer.views.whatif.answering import (
     limits_answered,
     standing,
 )
-from designer.views.whatif.budget_card import budget_card, failure_cards
+from designer.views.whatif.study_cards import budget_card, failure_cards
 from widgets import TopologyCanvas
 from widgets.charts.comparison import LOOKS
 from widgets.charts.rates import rates_figure
@@ -201,7 +201,7 @@ def stores() -> list[Any]:
             dcc.Store(id=each)
             for each in (ids.WHATIF_CHOSEN, ids.WHATIF_PICKED, ids.WHATIF_SOLVING)
         ),
-        *study_card.stores(),
+        *study_cards.stores(),
     ]
 
 

@@ -1,6 +1,6 @@
 """Losses, stragglers and budgets of the cluster as the sliders stand: run, draw, open, buy.
 
-The cluster of one row of what may fail or lag, made again from the row.
+A row of what may fail or lag can be opened: its cluster is made again from the row.
 """
 
 from collections.abc import Mapping
@@ -20,11 +20,11 @@ from designer.shell import ids, ui
 from designer.shell import request as commands
 from designer.shell.request import callback
 from designer.studies import Found, Studies
-from designer.views.whatif import answering, budget_card
+from designer.views.whatif import answering, study_cards
 from designer.views.whatif.answering import requested
-from designer.views.whatif.budget_card import STUDIES, part
 from designer.views.whatif.knobs import knobs_of
 from designer.views.whatif.page import TODAY
+from designer.views.whatif.study_cards import STUDIES, part
 from formulations.analyses.failures.nouns import Part
 from formulations.analyses.failures.study import slowed, without
 from widgets.charts.rates import front_figure
@@ -154,7 +154,7 @@ def _begun(studies: Studies, study: str, stands: Json, asks: Json) -> Json:
             target = _target(asks["target"])
             field = "status"
             links, devices = _costs(asks.pop("links")), _costs(asks.pop("devices"))
-            costs = budget_card.costs_of(found.knobs, found.topology, links=links, devices=devices)
+            costs = study_cards.costs_of(found.knobs, found.topology, links=links, devices=devices)
             asks = {"costs": costs, "target": target}
         told = {"study": study, "problems": [problem_to_json(each) for each in problems], **asks}
         kept = {"values": values, "drawing": drawing, "before": before, "asks": asks}
@@ -241,7 +241,7 @@ def _watch(app: Dash, studies: Studies, study: str) -> None:
             return None, {"key": job["key"], "turn": -1, "running": False}
         turn = len(found.events) + found.cancelled
         now = {"key": job["key"], "turn": turn, "running": found.running}
-        return budget_card.status(found, doing=DOING), no_update if now == seen else now
+        return study_cards.status(found, doing=DOING), no_update if now == seen else now
 
 
 def _found(studies: Studies, job: Json | None) -> Found | None:
@@ -260,7 +260,7 @@ def _losses(app: Dash, studies: Studies, study: str) -> None:
     )
     def on_seen(_seen: Any, picked: Json | None, job: Json | None) -> Any:
         row = picked["row"] if picked and picked["study"] == study else ""
-        return budget_card.table(study, _found(studies, job), row)
+        return study_cards.table(study, _found(studies, job), row)
 
 
 def _pick(app: Dash, studies: Studies) -> None:
@@ -293,7 +293,7 @@ def _pick(app: Dash, studies: Studies) -> None:
         if row is None or not drawing:
             return no_update
         hosts = {each["name"]: each["host"] for each in drawing["topology"]["devices"]}
-        marks = budget_card.marks(study, row, hosts)
+        marks = study_cards.marks(study, row, hosts)
         return {"study": study, "row": name, "marks": marks, "cut": row["cut"]}
 
     @callback(
@@ -326,8 +326,8 @@ def _pick(app: Dash, studies: Studies) -> None:
 
 def _row(studies: Studies, jobs: Json, study: str, name: str) -> Json | None:
     found = _found(studies, jobs[study])
-    rows = [] if found is None else budget_card.rows_of(found)
-    return next((each for each in rows if budget_card.identity(each) == name), None)
+    rows = [] if found is None else study_cards.rows_of(found)
+    return next((each for each in rows if study_cards.identity(each) == name), None)
 
 
 def _budget(app: Dash, studies: Studies) -> None:
@@ -342,7 +342,7 @@ def _budget(app: Dash, studies: Studies) -> None:
         if not before or not drawing or not drawing["topology"]["links"]:
             return None
         topology = topology_of(drawing["topology"])
-        return budget_card.costs_form(knobs_of(topology), topology)
+        return study_cards.costs_form(knobs_of(topology), topology)
 
     @callback(
         app,
@@ -359,7 +359,7 @@ def _budget(app: Dash, studies: Studies) -> None:
     )
     def on_seen(scheme: str | None, known: Json | None, **_: Any) -> Json:
         found = _found(studies, known)
-        told = budget_card.bought(found)
+        told = study_cards.bought(found)
         front = None if found is None else found.last("front")
         if found is None or front is None:
             return {"found": told, "hidden": True}

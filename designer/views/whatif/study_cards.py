@@ -1,8 +1,8 @@
-"""The card of a budget: what bandwidth costs, what is to be reached, and what to buy.
+"""Cards of studies: what to buy, what may fail, what may lag.
 
-The cards of what may fail and of what may lag: a row for each class, the worst first.
-
-What the cards of studies have in common: run, stop, how far it is, and what it has found.
+They run and stop a study, say how far it is and show what it has found: of losses and stragglers a
+row for each class, the worst first; of a budget what bandwidth costs, what is to be reached and
+what to buy.
 """
 
 from __future__ import annotations
