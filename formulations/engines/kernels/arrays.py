@@ -210,6 +210,8 @@ class State(NamedTuple):
 
     `tally` counts sends, chunks times destinations left, transmissions, moments and steps. Of
     `holders` the first `spread` of each chunk are the devices that have it or will, in their order.
+    For a chunk that one device lacks, `soon` is when it is expected there, as `tally` stood at
+    `since`; `round`: no other holder seemed nearer than the one from which it is expected.
     """
 
     there: np.ndarray
@@ -220,6 +222,9 @@ class State(NamedTuple):
     held: np.ndarray
     holds: np.ndarray
     spread: np.ndarray
+    soon: np.ndarray
+    since: np.ndarray
+    round: np.ndarray
     free: np.ndarray
     load: np.ndarray
     rate: np.ndarray
@@ -266,6 +271,9 @@ def begin(net: Net, work: Work) -> State:
         np.zeros((devices, chunks), np.int64),
         np.zeros(devices, np.int64),
         np.zeros(chunks, np.int64),
+        np.zeros(chunks),
+        np.zeros(chunks, np.int64),
+        np.zeros(chunks, np.bool_),
         work.free.copy(),
         np.zeros(len(net.capacity)),
         np.zeros(len(net.user_first) - 1),

@@ -287,13 +287,45 @@ def _choose(net, work, state, weights, transfer, now, eager):
             free = idle(net, work, state, transfer, each, now, weights.scale * SAME)
             if not free and len(net.far) == 1:
                 break  # nor is it for any other chunk of the size
-        if free:
+        if free and not _too_late(net, work, state, weights, transfer, each, now, eager):
             score = _score(net, work, state, weights, transfer, each, now, eager)
+            if state.lacking[each] == 1:
+                _note(net, work, state, each, device, now, score == -NEVER)
             if score > top:
                 top = score
                 chunk = each
     state.tally[4] += place // SCANNED
     return chunk, top
+
+
+@inner
+def _too_late(net, work, state, weights, transfer, chunk, now, eager):
+    """Return whether a transfer is known not to help the one device that lacks the chunk.
+
+    Most are when all go everywhere: a device holds a thousand chunks, each for another device, and
+    of a hundred transfers over a link that is free all but a few help none of them.
+    """
+    if eager or state.since[chunk] != state.tally[0] + state.tally[3]:
+        return False
+    kind, device = work.kind[chunk], state.todo[chunk, 0]
+    moment = weights.scale * SAME
+    took = net.latency[transfer] + work.nbytes[chunk] * net.slowest[transfer]
+    mine = now + took + net.far[kind, net.dst[transfer], device]
+    if state.own[chunk, device] == net.src[transfer]:
+        late = state.round[chunk] and mine > state.soon[chunk] + weights.slack * took + moment
+    else:
+        late = mine >= state.soon[chunk] - moment
+    state.tally[4] += late
+    return late
+
+
+@inner
+def _note(net, work, state, chunk, src, now, late):
+    """Note when the chunk is expected, and whether a transfer from `src` looked round for it."""
+    device = state.todo[chunk, 0]
+    state.round[chunk] = late and state.own[chunk, device] == src
+    state.soon[chunk] = _expected(net, work, state, chunk, device, now)
+    state.since[chunk] = state.tally[0] + state.tally[3]
 
 
 @inner
