@@ -1,5 +1,6 @@
 """Forward and backward passes over plans whose paths stay."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -7,12 +8,12 @@ import pytest
 
 from ccl.collective import make_collective
 from ccl.problem import Problem
-from ccl.topology import Topology, device, duplex
+from ccl.topology import SharedLimit, Topology, device, duplex
 from formulations import solve
 from formulations.engines.kernels import arrays
 from formulations.engines.kernels.precedence import ordered
-from formulations.engines.list_scheduling.reordering import mirrored, reordered
-from formulations.engines.list_scheduling.timed import TimedTransfers, ends, transfers_of
+from formulations.engines.list_scheduling.reordering import Passes, mirrored, reordered
+from formulations.engines.list_scheduling.timed import TimedTransfers, ends, relied, transfers_of
 from gallery import open_cluster
 
 
@@ -51,6 +52,22 @@ def test_a_plan_that_meets_the_goal_or_has_no_time_left_stays():
     plan = timed(transfers, ("a", "b", 0, 0.0), ("a", "b", 1, 1.0), ("b", "c", 1, 2.0))
     for given in ({"goal": 3.0, "over": lambda: False}, {"goal": 0.0, "over": lambda: True}):
         assert reordered(transfers, plan, np.full(2, 1e3), **given).start is plan.start
+
+
+def test_under_a_shared_limit_the_times_of_passes_meet_no_goal():
+    """They are those of links that share nothing: a bound of the problem says nothing of them."""
+    topology = line()
+    limit = SharedLimit("all", tuple(link.ends for link in topology.links), bandwidth=1.0)
+    sizes, over = np.full(3, 1e3), lambda: False
+    later = {}
+    for limits in ((), (limit,)):
+        transfers = transfers_of(replace(topology, limits=limits))
+        plan = timed(transfers, ("a", "b", 0, 0.0), ("a", "b", 1, 1.0), ("b", "c", 1, 2.0))
+        waits = relied(transfers, plan, sizes, np.arange(3))
+        passes = Passes(transfers, plan.transfer, sizes, *waits)
+        first = plan.start, ends(transfers, plan, sizes)
+        later[bool(limits)] = passes.improved(first, goal=3.0, over=over)[1].max()
+    assert later == pytest.approx({False: 3.0, True: 2.0})
 
 
 def test_what_is_there_at_the_same_moment_is_waited_for():

@@ -67,7 +67,7 @@ def reordered(
 
 
 class Passes:
-    """Passes over transfers that wait for one another.
+    """Passes over transfers that wait for one another, as if links shared no limits.
 
     Parameters
     ----------
@@ -88,6 +88,7 @@ class Passes:
         after: np.ndarray,
     ) -> None:
         many, links = len(transfer), len(transfers.topology.links)
+        self._shared = bool(binding_limits(transfers.topology))
         self._there = (*transfers.arrays, links)
         self._back = (*mirrored(transfers), links)
         self._jobs = transfer, nbytes, np.bincount(after, minlength=many)
@@ -111,7 +112,11 @@ class Passes:
     def improved(
         self, first: Pass, *, goal: float, over: Callable[[], bool], patience: int = PATIENCE
     ) -> Pass:
-        """Return the best that passes find from a plan on, given as its starts and arrivals."""
+        """Return the best that passes find from a plan on, given as its starts and arrivals.
+
+        Times that no plan has under shared limits meet no goal.
+        """
+        goal = 0.0 if self._shared else goal
         best, stalled, end = first, 0, first[1]
         least = float(end.max(initial=0.0))
         for _ in range(ROUNDS):

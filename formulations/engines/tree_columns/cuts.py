@@ -23,7 +23,7 @@ from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.result import PROOF_TOLERANCE
 from ccl.symmetry import Symmetry
-from ccl.topology import Topology
+from ccl.topology import Topology, binding_limits
 from formulations.core.preparing import clock, interpreting, ready
 from formulations.core.run import Run
 from formulations.engines.epoch_grid.relay_paths import let_through
@@ -142,12 +142,23 @@ class Limits:
     def offer(self, jobs: Jobs, cut: Cut, plan: Pass, *, routes: Routes | None = None) -> float:
         """Offer a plan to the run, unless there is a better one; return its µs."""
         time = float(plan[1].max())
-        if not self.beaten(time):
-            bare = jobs.terms is not None and self.unnamed
-            self.waiting = Waiting(time, jobs, cut, plan[0], routes or cut.model.routes, bare)
-            close = 1 + max(self.run.gap or 0.0, PROOF_TOLERANCE)
-            self.verify(now=self.run.merit is not None or time <= close * self.run.proof.makespan)
+        if self.beaten(time):
+            return time
+        bare = jobs.terms is not None and self.unnamed
+        found = Waiting(time, jobs, cut, plan[0], routes or cut.model.routes, bare)
+        if self.shared:
+            time = self.run.replay(found.schedule(self.run.problem))
+            if self.beaten(time):
+                return time
+        self.waiting = replace(found, time=time)
+        close = 1 + max(self.run.gap or 0.0, PROOF_TOLERANCE)
+        self.verify(now=self.run.merit is not None or time <= close * self.run.proof.makespan)
         return time
+
+    @cached_property
+    def shared(self) -> bool:
+        """Whether limits bind that links share, which passes do not know."""
+        return bool(binding_limits(self.run.problem.topology))
 
     def verify(self, *, now: bool) -> None:
         """Let the run verify the plan that waits, if it is time."""
