@@ -1,10 +1,10 @@
 """Fastest stored plan at each size, whatever sizes plans were solved for, and an atlas of the best.
 
-Every plan of the cluster and collective is scaled to each size of a grid (`scaled`), verified and
-replayed there. Where the fastest differs between two neighbours, the interval is halved, on a
-logarithmic axis, until what is left is a byte or a `FINE` share, with all plans again but those
-slower at its lower end than another at its upper: so a third plan that is the fastest only in
-between is found wherever a half of the interval shows it.
+Every plan of the cluster and collective that may be the fastest at a size of a grid is scaled to it
+(`scaled`), verified and replayed there. Where the fastest differs between two neighbours, the
+interval is halved, on a logarithmic axis, until what is left is a byte or a `FINE` share, with all
+plans again that may be: so a third plan that is the fastest only in between is found wherever a
+half of the interval shows it.
 
 Scaling makes every chunk larger or smaller by one factor, the order of sends unchanged. A forest
 and a flow say shares, which hold at any size. A schedule says epochs. With chunks f times as large,
@@ -80,8 +80,11 @@ SIZES: tuple[float, ...] = tuple(round(10 ** (3 + i / 5)) for i in range(31))
 FINE = 1e-3
 """Share of a size within which a crossover is found."""
 
-SAME = 1e-3
+SAME = 2e-3
 """Who leads goes on until another is faster by more than this share: no flutter between equals."""
+
+SPARE = 0.03
+"""By what share of the best a plan must be expected to be slower that is not replayed."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,7 @@ class Candidate:
 
 @dataclass
 class Curves:
-    """Makespans of candidates over sizes, each replayed once.
+    """Makespans of candidates over sizes, each replayed once, and only where it may be the best.
 
     Parameters
     ----------
@@ -115,31 +118,48 @@ class Curves:
 
     candidates: Sequence[Candidate]
     left_out: dict[int, str] = field(default_factory=dict)
-    _known: dict[tuple[int, float], float] = field(default_factory=dict)
+    _known: dict[int, dict[float, float]] = field(default_factory=dict)
 
     def makespan(self, place: int, size: float) -> float:
         """Return the µs of a candidate at `size` bytes; infinite where it is no plan there."""
-        if (place, size) not in self._known:
-            self._known[place, size] = self._replayed(place, size)
-        return self._known[place, size]
+        known = self._known.setdefault(place, {})
+        if size not in known:
+            known[size] = self._replayed(place, size)
+        return known[size]
 
-    def best(
-        self, size: float, before: int | None = None, *, among: Sequence[int] | None = None
-    ) -> int | None:
+    def best(self, size: float, before: int | None = None) -> int | None:
         """Return the fastest candidate; of several the one `before` or else the first."""
-        places = range(len(self.candidates)) if among is None else among
-        times = [self.makespan(place, size) for place in places]
-        least = min(times, default=math.inf)
+        places = sorted(range(len(self.candidates)), key=lambda place: self.floor(place, size))
+        times: dict[int, float] = {}
+        least = math.inf
+        for place in places:
+            if self.floor(place, size) > least * (1 + SPARE):
+                break
+            times[place] = self.makespan(place, size)
+            least = min(least, times[place])
         if math.isinf(least):
             return None
-        near = [p for p, time in zip(places, times, strict=True) if time <= least * (1 + SAME)]
+        near = [place for place in sorted(times) if times[place] <= least * (1 + SAME)]
         return before if before in near else near[0]
 
-    def between(self, low: float, high: float, among: Sequence[int]) -> list[int]:
-        """Return which candidates may lead between two sizes: no plan is faster with more bytes."""
-        most = min(self.makespan(place, high) for place in among) * (1 + SAME)
-        times = [(place, self.makespan(place, low)) for place in among]
-        return [place for place, time in times if time <= most or math.isinf(time)]
+    def floor(self, place: int, size: float) -> float:
+        """Return the µs that a candidate takes at least, by what it takes at other sizes.
+
+        In a fixed order it takes the longest of many sums of latencies and of bytes over bandwidth.
+        So its time grows with the size, and the faster the larger that is: between two sizes it is
+        below the line through both, beyond them above it. `SPARE` is for orders that are not fixed.
+        """
+        known = self._known.get(place, {})
+        if size in known or any(map(math.isinf, known.values())):
+            return known.get(size, 0.0)
+        below = sorted(each for each in known if each < size)
+        found = known[below[-1]] if below else 0.0
+        for sizes in (below[-2:], sorted(each for each in known if each > size)[:2]):
+            if len(sizes) == 2:
+                low, high = sizes
+                slope = (known[high] - known[low]) / (high - low)
+                found = max(found, known[low] + slope * (size - low))
+        return found
 
     def _replayed(self, place: int, size: float) -> float:
         each = self.candidates[place]
@@ -229,8 +249,7 @@ def tuned(
             progress(size)
     marks: list[tuple[int, int | None]] = [(grid[0], leaders[0])]
     for i in range(len(grid) - 1):
-        every = range(len(curves.candidates))
-        marks += _changes(curves, (grid[i], leaders[i]), (grid[i + 1], leaders[i + 1]), every)
+        marks += _changes(curves, (grid[i], leaders[i]), (grid[i + 1], leaders[i + 1]))
     named = find_arguments(collective)
     return TunerTable(
         topology.name,
@@ -261,7 +280,7 @@ def grid_of(sizes: Iterable[float]) -> tuple[int, ...]:
 
 
 def _changes(
-    curves: Curves, low: tuple[int, int | None], high: tuple[int, int | None], among: Sequence[int]
+    curves: Curves, low: tuple[int, int | None], high: tuple[int, int | None]
 ) -> list[tuple[int, int | None]]:
     """Return where the leader changes between two sizes, with who leads from there on."""
     if low[1] == high[1]:
@@ -269,9 +288,8 @@ def _changes(
     if high[0] - low[0] <= max(1, FINE * low[0]):
         return [high]
     middle = min(max(round(math.sqrt(low[0] * high[0])), low[0] + 1), high[0] - 1)
-    able = curves.between(low[0], high[0], among)
-    half = (middle, curves.best(middle, low[1], among=able))
-    return [*_changes(curves, low, half, able), *_changes(curves, half, high, able)]
+    half = (middle, curves.best(middle, low[1]))
+    return [*_changes(curves, low, half), *_changes(curves, half, high)]
 
 
 def _ranges(

@@ -21,6 +21,7 @@ from formulations.campaigns.catalog import (
     read_lines,
     regimes,
     tuned,
+    tuning,
     write_lines,
 )
 from formulations.campaigns.catalog.answering import fill
@@ -81,7 +82,7 @@ def test_what_is_no_plan_at_a_size_is_refused():
 
 
 def test_the_table_is_the_lower_envelope_of_all_plans(catalog):
-    """At every size of the grid the range's plan is within 0.1 % of the best of all."""
+    """At every size of the grid the range's plan is within 0.2 % of the best of all."""
     topology = open_cluster("dgx-1v")
     plans = []
     for method in ("ring", "direct", "tacos", "halving-doubling"):
@@ -97,13 +98,13 @@ def test_the_table_is_the_lower_envelope_of_all_plans(catalog):
         best = min(scaled(problem, plan, float(size))[1] for problem, plan in plans)
         entry = table.at(size).entry
         own = next(plan for problem, plan in plans if plan == catalog.load(entry).plan)
-        assert scaled(plans[0][0], own, float(size))[1] <= best * 1.001
+        assert scaled(plans[0][0], own, float(size))[1] <= best * 1.002
     assert table.at(SMALL[0] - 1) is None
     assert table.at(SMALL[-1]) is table.ranges[-1]
 
 
 def test_a_crossover_is_where_it_is_by_hand(catalog):
-    """Two straight lines T = a + c m meet at m = (a2 - a1) / (c1 - c2).
+    """Of two lines T = a + c m one is 0.2 % above the other where a1 + c1 m = 1.002 (a2 + c2 m).
 
     Recursive doubling has few steps and sends much, direct sends the other way round; a and c of
     both are read off their replays at two sizes.
@@ -117,13 +118,26 @@ def test_a_crossover_is_where_it_is_by_hand(catalog):
         slope = (high - low) / 1.8e5
         lines.append((low - slope * 2e4, slope))
     (a1, c1), (a2, c2) = lines
-    meet = (a2 - a1) / (c1 - c2)
+    # A leader stays until another is faster by 0.2 %.
+    left = (1.002 * a2 - a1) / (c1 - 1.002 * c2)
     table = tuned(catalog, problem.topology, all_reduce(8, 1.0), sizes=SMALL)
     names = [each.algorithm for each in table.ranges]
 
     assert names == ["recursive-doubling", "direct"]
-    # A leader stays until another is faster by 0.1 %.
-    assert table.ranges[1].begin == pytest.approx(meet, rel=0.01)
+    assert table.ranges[1].begin == pytest.approx(left, rel=2e-3)
+
+
+def test_plans_that_cannot_be_the_fastest_are_not_replayed(catalog, monkeypatch):
+    """The table is the same as with all of them, after a part of the replays."""
+    for method in ("ring", "direct", "recursive-doubling", "halving-doubling", "bruck"):
+        catalog.keep(solve(asked("dgx-1v", "all-gather"), method))
+    asked_for = (catalog, open_cluster("dgx-1v"), all_gather(8, 1.0))
+    many, replayed = [], tuning.scaled
+    monkeypatch.setattr(tuning, "scaled", lambda *given: many.append(1) or replayed(*given))
+    table, few = tuned(*asked_for), len(many)
+    monkeypatch.setattr(tuning.Curves, "floor", lambda *_: 0.0)
+    assert tuned(*asked_for) == table
+    assert few < (len(many) - few) / 2
 
 
 def test_a_table_of_another_drawing_is_the_same(catalog):
