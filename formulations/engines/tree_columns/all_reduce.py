@@ -30,18 +30,16 @@ from formulations.engines.list_scheduling.timed import transfers_of
 from formulations.engines.reverse_time import adding, halves
 from formulations.engines.tree_columns.cuts import (
     POOL_SHARE,
-    Cut,
     Directed,
     Kind,
     Limits,
-    Near,
     Plans,
     able_at_once,
     by_turns,
     modelled,
     most_crossings,
 )
-from formulations.engines.tree_columns.heads_tails import STYLES, HeadsAndTails, Style
+from formulations.engines.tree_columns.heads_tails import STYLES, Cut, HeadsAndTails, Near, Style
 from formulations.engines.tree_columns.partners import paired
 from formulations.engines.tree_columns.patterns import (
     Edge,

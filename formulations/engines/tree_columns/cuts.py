@@ -31,10 +31,11 @@ from formulations.engines.list_scheduling.reordering import Pass
 from formulations.engines.tree_columns import CROSSINGS, SENDS
 from formulations.engines.tree_columns.heads_tails import (
     STYLES,
+    Cut,
     HeadsAndTails,
+    Near,
     Style,
     Weights,
-    rounding,
 )
 from formulations.engines.tree_columns.partners import partners
 from formulations.engines.tree_columns.patterns import Pattern, directed, enriched, priced
@@ -43,11 +44,8 @@ from formulations.engines.tree_columns.routes import Routes
 from formulations.engines.tree_columns.search import Search
 from formulations.engines.tree_columns.task import Task, task_of
 
-FEW = 8
-"""Pieces of a root below which their number is taken as it is."""
-
 AS_WRITTEN = 3_000
-"""The same where searches are as they are written, while they are being compiled."""
+"""Crossings at most where searches are as they are written, while they are being compiled."""
 
 COUNTS = (1, 2, 4, 8, 16, 24, 48, 96, 192)
 """Pieces of a shard that are tried, about."""
@@ -84,7 +82,6 @@ DEEPER = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0)
 
 ROUNDS = 2
 """How often trees are sought at the prices of the weights."""
-
 
 NAMED = 5.0
 """How often longer verifying takes where sends name ranks, as long as none was timed."""
@@ -545,65 +542,3 @@ class Directed:
     def _least(self) -> float:
         """µs that weights promise to pieces in whatever order."""
         return self.weighted(BEGIN).best(self.bound).time
-
-
-@dataclass(frozen=True, eq=False)
-class Cut:
-    """Whole numbers of pieces.
-
-    Parameters
-    ----------
-    model
-        With the patterns.
-    parts
-        Into which every chunk is cut.
-    many
-        Pieces of each pattern, shape (patterns,).
-    excess
-        How often longer the busiest link is busy than with the shares that it was made of.
-    """
-
-    model: HeadsAndTails
-    parts: int
-    many: np.ndarray
-    excess: float
-
-    @property
-    def used(self) -> list[Pattern]:
-        """The patterns that have pieces."""
-        return [self.model.patterns[k] for k in np.flatnonzero(self.many).tolist()]
-
-    @property
-    def key(self) -> object:
-        """The same for cuts that are alike."""
-        return self.parts, self.many.tobytes()
-
-
-@dataclass(frozen=True, eq=False)
-class Near:
-    """Weights, and the numbers of pieces that their shares may be rounded to."""
-
-    model: HeadsAndTails
-    weights: Weights
-    style: Style
-    per_root: int
-    parts: int
-    most: int
-
-    @cached_property
-    def shares(self) -> np.ndarray:
-        """Of each pattern, shape (patterns,)."""
-        return self.model.shares(self.weights, self.style, seed=self.parts)
-
-    def options(self) -> list[Cut]:
-        """Return the cuts, the nearest first."""
-        few = self.parts * self.per_root < FEW
-        last = self.parts if few else min(2 * self.parts, self.most)
-        first = self.parts if few else self.parts // 2 + 1
-        tried = sorted(range(first, last + 1), key=lambda each: abs(each - self.parts))
-        return [self.cut(each) for each in tried]
-
-    def cut(self, parts: int) -> Cut:
-        """Return the cut of every chunk into so many parts."""
-        excess, many = rounding(self.model, self.shares, parts * self.per_root)
-        return Cut(self.model, parts, many, max(1.0, round(excess, 6)))

@@ -10,6 +10,7 @@ machine), so for every row i of links that look alike, and levels h and q,
 
 where patterns that take longer than T alone are out. The smallest T with λ <= 1 gives the weights.
 With T large these are those of the best rate; where latency counts, less deep trees have more.
+A `Cut` rounds the weights to whole numbers of pieces.
 T is no bound on plans: trees are those of the pool, and levels are few.
 """
 
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +31,9 @@ from formulations.engines.tree_columns.routes import Routes
 from formulations.engines.tree_columns.task import Task
 from formulations.solvers import cp
 from formulations.solvers.cvxpy_highs import Backend
+
+FEW = 8
+"""Pieces of a root below which their number is taken as it is."""
 
 LEVELS = 6
 """Heads, and tails, that are distinguished."""
@@ -296,3 +301,65 @@ def rounding(model: HeadsAndTails, shares: np.ndarray, pieces: int) -> tuple[flo
         many[own] = counted(shares[own], pieces)
     first = model.load[model.late == model.late.min()]
     return float((first @ (many / pieces)).max() / (first @ shares).max()), many
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """Whole numbers of pieces.
+
+    Parameters
+    ----------
+    model
+        With the patterns.
+    parts
+        Into which every chunk is cut.
+    many
+        Pieces of each pattern, shape (patterns,).
+    excess
+        How often longer the busiest link is busy than with the shares that it was made of.
+    """
+
+    model: HeadsAndTails
+    parts: int
+    many: np.ndarray
+    excess: float
+
+    @property
+    def used(self) -> list[Pattern]:
+        """The patterns that have pieces."""
+        return [self.model.patterns[k] for k in np.flatnonzero(self.many).tolist()]
+
+    @property
+    def key(self) -> object:
+        """The same for cuts that are alike."""
+        return self.parts, self.many.tobytes()
+
+
+@dataclass(frozen=True, eq=False)
+class Near:
+    """Weights, and the numbers of pieces that their shares may be rounded to."""
+
+    model: HeadsAndTails
+    weights: Weights
+    style: Style
+    per_root: int
+    parts: int
+    most: int
+
+    @cached_property
+    def shares(self) -> np.ndarray:
+        """Of each pattern, shape (patterns,)."""
+        return self.model.shares(self.weights, self.style, seed=self.parts)
+
+    def options(self) -> list[Cut]:
+        """Return the cuts, the nearest first."""
+        few = self.parts * self.per_root < FEW
+        last = self.parts if few else min(2 * self.parts, self.most)
+        first = self.parts if few else self.parts // 2 + 1
+        tried = sorted(range(first, last + 1), key=lambda each: abs(each - self.parts))
+        return [self.cut(each) for each in tried]
+
+    def cut(self, parts: int) -> Cut:
+        """Return the cut of every chunk into so many parts."""
+        excess, many = rounding(self.model, self.shares, parts * self.per_root)
+        return Cut(self.model, parts, many, max(1.0, round(excess, 6)))

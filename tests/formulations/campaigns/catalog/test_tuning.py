@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 
@@ -132,12 +133,12 @@ def test_plans_that_cannot_be_the_fastest_are_not_replayed(catalog, monkeypatch)
     for method in ("ring", "direct", "recursive-doubling", "halving-doubling", "bruck"):
         catalog.keep(solve(asked("dgx-1v", "all-gather"), method))
     asked_for = (catalog, open_cluster("dgx-1v"), all_gather(8, 1.0))
-    many, replayed = [], tuning.scaled
-    monkeypatch.setattr(tuning, "scaled", lambda *given: many.append(1) or replayed(*given))
-    table, few = tuned(*asked_for), len(many)
+    replay = Mock(wraps=tuning.scaled)
+    monkeypatch.setattr(tuning, "scaled", replay)
+    table, few = tuned(*asked_for), replay.call_count
     monkeypatch.setattr(tuning.Curves, "floor", lambda *_: 0.0)
     assert tuned(*asked_for) == table
-    assert few < (len(many) - few) / 2
+    assert few < (replay.call_count - few) / 2
 
 
 def test_a_table_of_another_drawing_is_the_same(catalog):
