@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from widgets.lessons import BreakASend, Lesson, verdict
     from widgets.notebook.canvas import SchedulePlayer, TopologyWidget
     from widgets.notebook.comparison import Comparison, SchedulePlayers
-    from widgets.notebook.link_load import CutView, DifferenceView, GapPlot, LinkLoad, PriceView
+    from widgets.notebook.marked_drawings import CutView, DifferenceView, PriceView
     from widgets.notebook.proposals import ProposeView
+    from widgets.notebook.run_charts import GapPlot, LinkLoad
     from widgets.notebook.solve_panel import SolvePanel
     from widgets.pages.saving import save
 
@@ -64,13 +65,13 @@ _css_dist: list[dict[str, Any]] = []
 _HOMES = {
     "BreakASend": "widgets.lessons",
     "Comparison": "widgets.notebook.comparison",
-    "CutView": "widgets.notebook.link_load",
-    "DifferenceView": "widgets.notebook.link_load",
+    "CutView": "widgets.notebook.marked_drawings",
+    "DifferenceView": "widgets.notebook.marked_drawings",
     "GapChart": "widgets.dash",
-    "GapPlot": "widgets.notebook.link_load",
+    "GapPlot": "widgets.notebook.run_charts",
     "Lesson": "widgets.lessons",
-    "LinkLoad": "widgets.notebook.link_load",
-    "PriceView": "widgets.notebook.link_load",
+    "LinkLoad": "widgets.notebook.run_charts",
+    "PriceView": "widgets.notebook.marked_drawings",
     "ProposeView": "widgets.notebook.proposals",
     "QuantityField": "widgets.dash",
     "SchedulePair": "widgets.dash",

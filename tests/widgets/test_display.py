@@ -19,7 +19,7 @@ from gallery import open_cluster
 from interchange.formats.xml import parse_xml
 from widgets import CutView, GapPlot, LinkLoad, SchedulePlayer, TopologyWidget
 from widgets.notebook import still
-from widgets.notebook.link_load import difference_marks
+from widgets.notebook.marked_drawings import difference_marks
 from widgets.notebook.still import SVG, TEXT, VIEW
 
 RING = "ring:gpus=4,bandwidth=50,alpha=0"

@@ -6,7 +6,7 @@ import pytest
 
 from ccl.bound import Prices
 from ccl.topology import Link, SharedLimit, Topology, device
-from widgets.notebook.link_load import PriceView
+from widgets.notebook.marked_drawings import PriceView
 from widgets.print.diagrams import price_svg
 from widgets.view_model.classes import MOST_GROUPS, price_marks, price_words
 

@@ -69,7 +69,7 @@ def _(noun: Topology | Problem) -> MimeBundle | None:
 @_shown.register
 def _(noun: Result) -> MimeBundle | None:
     from widgets.notebook.canvas import SchedulePlayer  # noqa: PLC0415 - as above
-    from widgets.notebook.link_load import CutView  # noqa: PLC0415 - as above
+    from widgets.notebook.marked_drawings import CutView  # noqa: PLC0415 - as above
 
     if moves(noun.timeline) <= MOST_PLAYED:
         return _bundle(SchedulePlayer(noun))
@@ -87,14 +87,14 @@ def _(noun: Bound) -> MimeBundle | None:
 
 @_shown.register
 def _(noun: Difference) -> MimeBundle | None:
-    from widgets.notebook.link_load import DifferenceView  # noqa: PLC0415 - as above
+    from widgets.notebook.marked_drawings import DifferenceView  # noqa: PLC0415 - as above
 
     return _bundle(DifferenceView(noun))
 
 
 @_shown.register
 def _(noun: Prices) -> MimeBundle | None:
-    from widgets.notebook.link_load import PriceView  # noqa: PLC0415 - as above
+    from widgets.notebook.marked_drawings import PriceView  # noqa: PLC0415 - as above
 
     return _bundle(PriceView(noun))
 

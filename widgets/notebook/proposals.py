@@ -14,7 +14,7 @@ from ccl.topology import Topology
 from formulations.proposals import AXES, Axis, Candidate, Front, Request, propose
 from gallery.costs import Prices
 from widgets.charts.proposals import RESPECTS, Dot, proposals_figure
-from widgets.notebook.link_load import Drawn
+from widgets.notebook.marked_drawings import Drawn
 from widgets.view_model.scene import drawing
 from widgets.words import columns, explained_html
 

@@ -34,7 +34,7 @@ from formulations import (
     start,
 )
 from widgets.notebook.canvas import TopologyWidget
-from widgets.notebook.link_load import GapPlot
+from widgets.notebook.run_charts import GapPlot
 from widgets.notebook.still import Still
 from widgets.pages.saving import Content
 from widgets.view_model.scene import cuts, take
