@@ -1,5 +1,7 @@
 """List scheduling: hardware proved, symmetric plans without conflicts, no plan below a bound."""
 
+from math import inf
+
 import numpy as np
 import pytest
 
@@ -12,7 +14,9 @@ from ccl.symmetry import symmetry_of
 from ccl.topology import Link, Topology, device, duplex
 from ccl.verify import verify
 from formulations import formulation, solve
-from formulations.core.run import Progress
+from formulations.bounds import quick_bounds
+from formulations.core.run import Progress, Run
+from formulations.engines.list_scheduling import search
 from formulations.engines.list_scheduling.multistart import Quotient, Task, passes, quotient
 from formulations.engines.list_scheduling.search import Side
 from formulations.engines.list_scheduling.timed import Transfers, in_epochs, transfers_of
@@ -243,6 +247,29 @@ def test_a_pass_is_broken_off_when_its_time_is_over(first, plans):
     )
 
     assert len(list(found)) == plans
+
+
+@pytest.mark.parametrize("kind", ["all-gather", "all-reduce"])
+@pytest.mark.parametrize(
+    ("known", "over", "plans"), [(1.0, True, 0), (inf, True, 1), (1.0, False, 1)]
+)
+def test_once_it_is_to_stop_nothing_is_planned_that_somebody_else_has(kind, known, over, plans):
+    """The first plan of all is waited for."""
+    problem = asked("ndv2", kind, 1e6)
+    run = Run(problem, "list", {}, quick_bounds(problem), known=lambda: known, over=lambda: over)
+    search.search(run, seed=0, passes=1, symmetry=True)
+
+    assert (run.best is not None) == bool(plans)
+
+
+@pytest.mark.parametrize(("known", "plans"), [(1.0, 0), (inf, 1)])
+def test_a_large_plan_that_others_beat_is_not_verified(known, plans, monkeypatch):
+    monkeypatch.setattr(search, "LARGE", 0)
+    problem = asked("ndv2", "all-gather", 1e6)
+    run = Run(problem, "list", {}, quick_bounds(problem), known=lambda: known)
+    search.search(run, seed=0, passes=1, symmetry=True)
+
+    assert (run.best is not None) == bool(plans)
 
 
 def test_representatives_on_a_ring_by_hand():

@@ -214,23 +214,24 @@ class Offers:
         """Offer a plan, in a better order if that is wanted."""
         run, problem = self.run, self.run.problem
         if self.improves:
-            sizes = np.array([chunk.size for chunk in problem.collective.chunks], dtype=float)
             after = VERIFYING * len(plan)
             plan = reordered(
                 self.transfers,
                 plan,
-                sizes,
+                sizes_of(problem),
                 goal=run.proof.makespan,
                 over=lambda: run.expired or (run.left is not None and run.left < after),
             )
         return run.offer(in_epochs(problem, self.transfers, plan))
 
     def last(self) -> None:
-        """Offer what is still held."""
-        if self.held is not None:
-            self.run.report("verifying and replaying the plan")
-            self._offered(self.held)
-            self.held = None
+        """Offer what is still held, unless a better plan is known elsewhere."""
+        plan, self.held = self.held, None
+        if plan is not None:
+            stop = ends(self.transfers, plan, sizes_of(self.run.problem))
+            if float(stop.max()) < self.run.best_known():
+                self.run.report("verifying and replaying the plan")
+                self._offered(plan)
 
 
 @dataclass(frozen=True)
@@ -257,6 +258,11 @@ class Finder:
     passes: int
     symmetry: bool
 
+    @property
+    def needless(self) -> bool:
+        """Whether it is time to stop, and there is a plan, here or elsewhere."""
+        return self.run.best_known() < np.inf and self.run.expired
+
     def plans(
         self,
         side: Side,
@@ -274,7 +280,7 @@ class Finder:
         reduced = side.reduced(after=after) if symmetric else iter(())
         known = self.run.best if final else None
         best = np.inf if known is None else known.makespan
-        if best <= goal * (1 + MET):
+        if best <= goal * (1 + MET) or self.needless:
             return
         settling = 0.0
 
@@ -282,7 +288,7 @@ class Finder:
             return self.run.remaining - settling
 
         for number, each in enumerate(chain(reduced, (None,))):
-            if settling and (self.run.over() or left() < 0):
+            if self.needless or (settling and (self.run.over() or left() < 0)):
                 return
             most = WORK if best < np.inf else HUGE if self.run.grace < np.inf else np.inf
             if _work(side, each) > most:
@@ -408,7 +414,7 @@ def _spread(
 
     after = None
     if added is not None:
-        sizes = np.array([chunk.size for chunk in run.problem.collective.chunks], dtype=float)
+        sizes = sizes_of(run.problem)
         stop = float(ends(transfers, added, sizes).max())
         finder.plans(side, goal=_least(transfers, tail.collective), found=keep, final=False)
         if best is not None and offers.take(
@@ -417,6 +423,11 @@ def _spread(
             return
         after = _after(transfers, added, tail, sizes)
     finder.plans(side, goal=run.bounds[0].makespan, found=join, after=after)
+
+
+def sizes_of(problem: Problem) -> np.ndarray:
+    """Return the bytes of each chunk, shape (chunks,)."""
+    return np.array([chunk.size for chunk in problem.collective.chunks], dtype=float)
 
 
 def _least(transfers: Transfers, collective: Collective) -> float:
