@@ -258,7 +258,6 @@ class Finder:
     passes: int
     symmetry: bool
 
-    @property
     def needless(self) -> bool:
         """Whether it is time to stop, and there is a plan, here or elsewhere."""
         return self.run.best_known() < np.inf and self.run.expired
@@ -280,7 +279,7 @@ class Finder:
         reduced = side.reduced(after=after) if symmetric else iter(())
         known = self.run.best if final else None
         best = np.inf if known is None else known.makespan
-        if best <= goal * (1 + MET) or self.needless:
+        if best <= goal * (1 + MET) or self.needless():
             return
         settling = 0.0
 
@@ -288,7 +287,7 @@ class Finder:
             return self.run.remaining - settling
 
         for number, each in enumerate(chain(reduced, (None,))):
-            if self.needless or (settling and (self.run.over() or left() < 0)):
+            if self.needless() or (settling and (self.run.over() or left() < 0)):
                 return
             most = WORK if best < np.inf else HUGE if self.run.grace < np.inf else np.inf
             if _work(side, each) > most:
