@@ -187,3 +187,27 @@ def test_a_small_cluster_folds_only_when_asked(film: Any) -> None:
     film.page.get_by_role("button", name="Open all").click()
     film.settle()
     assert drawn_elements(film) == [0, 4, 4]
+
+
+def test_sixteen_hosts_in_a_row_fill_the_canvas_and_one_is_moved_alone(
+    show: Any, page: Page
+) -> None:
+    """What was a strip is four rows of four below the rails; undoing brings a host back."""
+    topology = open_cluster("dgx-a100:hosts=16")
+    canvas = show(page, drawing(topology, layout(topology)))
+    canvas.do("fold", on=True)
+    shape = "(({ w, h }) => w / h)(c.cy.elements().boundingBox())"
+    assert 0.8 < canvas.ask(shape) < 2
+    hosts = "Object.fromEntries(c.shown.groups.map(({ key }) => [key, c.shown.positions[key]]))"
+    before = canvas.ask(hosts)
+    assert len({y for x, y in (before[f"\x02h{i}"] for i in range(16))}) == 4
+
+    x, y = canvas.at("\x02h5")
+    canvas.drag((x, y), (x + 24, y + 16))
+    after = canvas.ask(hosts)
+    assert {key for key in after if after[key] != before[key]} == {"\x02h5"}
+    canvas.keys("Control+z")
+    assert canvas.ask(hosts) == before
+    page.mouse.dblclick(*canvas.at("\x02h5"))
+    canvas.settle()
+    assert drawn_elements(canvas)[:2] == [16, 10]

@@ -9,7 +9,8 @@
  */
 
 import { busesOf } from "./buses.js";
-import { GROUP, counts, isGroup } from "./folding.js";
+import { GROUP } from "./compactor.js";
+import { counts, isGroup } from "./folding.js";
 import { STUB, bendAround, centre, curveBetween, rectAt } from "./geometry.js";
 import { KINDS, endsKey } from "./model.js";
 import { shortName, sizesOf, whatOf } from "./names.js";

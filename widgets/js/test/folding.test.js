@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { boxesOf } from "../src/elements.js";
-import { Axis, counts, endsOf, groupsOf, hostKey, shownOf, switchedOff } from "../src/folding.js";
+import { Axis } from "../src/compactor.js";
+import { counts, endsOf, groupsOf, hostKey, shownOf, switchedOff } from "../src/folding.js";
 import { overlap } from "../src/geometry.js";
 import { endsKey, wholeDrawing } from "../src/model.js";
 

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { clip, paste } from "../src/clones.js";
-import { GROUP, hostKey, shownOf } from "../src/folding.js";
+import { GROUP } from "../src/compactor.js";
+import { hostKey, shownOf } from "../src/folding.js";
 import * as edit from "../src/model.js";
 import { addNote, editNote, mapped, noteRect, notesOf, removeNote } from "../src/notes.js";
 
