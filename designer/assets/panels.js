@@ -6,11 +6,11 @@
 
   const STORE = "topoloom.panels";
   const SIDES = { "[": "left", "]": "right" };
-  const SHEET = [
-    ["[  ]", "hide or show the columns at the left and right"],
-    ["Ctrl+O  Ctrl+S", "all drawings and their versions; keep a version of this one"],
-    ["Ctrl+D  Ctrl+C  Ctrl+V", "in the table: fill down, copy the selected rows, paste cells of a spreadsheet"],
-  ];
+  const SHEET = { // by the headings of the canvas' sheet
+    View: [["[  ]", "hide or show the columns"]],
+    Drawing: [["Ctrl+O  Ctrl+S", "all drawings and their versions; keep a version"]],
+    Selection: [["Ctrl+D  Ctrl+C  Ctrl+V", "in the table: fill down, copy rows, paste cells of a spreadsheet"]],
+  };
   const narrow = window.matchMedia("(max-width: 59.99em)"); // as in shell.css
   const page = document.documentElement;
 
@@ -58,13 +58,13 @@
 
   /** The canvas' sheet of keys has those of the page as well. */
   const describeKeys = () => {
-    const list = document.querySelector("#canvas .tl-sheet dl:not([data-page])");
-    if (!list) return;
-    list.setAttribute("data-page", "");
-    for (const [keys, does] of SHEET) {
-      const term = document.createElement("dt");
-      term.append(...keys.split("  ").map((key) => Object.assign(document.createElement("kbd"), { textContent: key })));
-      list.append(term, Object.assign(document.createElement("dd"), { textContent: does }));
+    for (const list of document.querySelectorAll("#canvas .tl-sheet dl:not([data-page])")) {
+      list.setAttribute("data-page", "");
+      for (const [keys, does] of SHEET[list.dataset.keys] ?? []) {
+        const term = document.createElement("dt");
+        term.append(...keys.split("  ").map((key) => Object.assign(document.createElement("kbd"), { textContent: key })));
+        list.append(term, Object.assign(document.createElement("dd"), { textContent: does }));
+      }
     }
   };
 

@@ -278,9 +278,32 @@ def test_a_device_under_the_pointer_tells_its_figures(drawn: Any) -> None:
 
 def test_question_mark_shows_the_keys(drawn: Any) -> None:
     drawn.keys("?")
-    expect(drawn.page.get_by_role("dialog", name="Keyboard")).to_be_visible()
+    sheet = drawn.page.get_by_role("dialog", name="Keyboard")
+    expect(sheet).to_be_visible()
+    expect(sheet.get_by_role("heading")).to_have_text(
+        ["Drawing", "Selection", "View", "Playing", "Presenting"]
+    )
     drawn.keys("Escape")
-    expect(drawn.page.get_by_role("dialog", name="Keyboard")).to_be_hidden()
+    expect(sheet).to_be_hidden()
+
+
+@pytest.mark.parametrize(
+    ("size", "columns", "scrolls"),
+    [((1440, 900), 3, False), ((1024, 700), 3, False), ((390, 844), 1, True)],
+)
+def test_the_keys_stand_in_columns_that_fit_the_window(drawn, size, columns, scrolls):
+    drawn.page.set_viewport_size({"width": size[0], "height": size[1]})
+    drawn.keys("?")
+    sheet = drawn.page.get_by_role("dialog", name="Keyboard")
+    box = sheet.bounding_box()
+    assert box["x"] >= 0 <= box["y"]
+    assert box["x"] + box["width"] <= size[0] and box["y"] + box["height"] <= size[1]
+    headings = sheet.get_by_role("heading")
+    assert len({each.bounding_box()["x"] for each in headings.all()}) == columns
+    taller, wider = sheet.evaluate(
+        "(e) => [e.scrollHeight > e.clientHeight, e.scrollWidth > e.clientWidth]"
+    )
+    assert (taller, wider) == (scrolls, False)
 
 
 def test_devices_that_are_put_into_a_host_and_out_again_stay_whole(drawn):

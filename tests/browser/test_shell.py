@@ -231,7 +231,9 @@ def test_columns_hide_by_buttons_and_by_keys(designer):
     expect(right).to_be_visible()
     page.locator("#canvas .tl").focus()
     page.keyboard.press("?")
-    expect(page.locator("#canvas .tl-sheet")).to_contain_text("hide or show the columns")
+    sheet = page.locator("#canvas .tl-sheet")
+    expect(sheet).to_contain_text("hide or show the columns")
+    expect(sheet).to_contain_text("all drawings and their versions")
 
 
 CUT = """() => {

@@ -78,14 +78,13 @@ export class Panels {
   }
 
   #makeSheet() {
-    const rows = SHEET.flatMap(([keys, does]) => [
-      h("dt", {}, ...keys.split("  ").map((key) => h("kbd", {}, key))),
-      h("dd", {}, does),
-    ]);
+    const row = ([keys, does]) => [h("dt", {}, ...keys.split("  ").map((key) => h("kbd", {}, key))), h("dd", {}, does)];
+    const parts = SHEET.map(({ title, rows }) => h("section", {}, h("h3", {}, title), h("dl", { "data-keys": title }, ...rows.flatMap(row))));
     const close = iconButton("close", "Close (Esc)", () => this.showShortcuts(false));
+    // Above the page, since the canvas between two columns is too narrow for it.
     return h(
-      "div", { class: "tl-sheet", role: "dialog", "aria-label": "Keyboard", hidden: true },
-      h("header", {}, h("b", {}, "Keyboard"), close), h("dl", {}, ...rows),
+      "div", { class: "tl-sheet", role: "dialog", "aria-label": "Keyboard", popover: "manual", hidden: true },
+      h("header", {}, h("b", {}, "Keyboard"), close), h("div", { class: "tl-keys" }, ...parts),
     );
   }
 
@@ -195,6 +194,7 @@ export class Panels {
   /** @param {boolean} [on] */
   showShortcuts(on = this.sheet.hidden) {
     this.sheet.hidden = !on;
+    if (this.sheet.isConnected) this.sheet.togglePopover?.(on);
   }
 
   /** Close what Escape closes. @returns {boolean} whether anything was open */
