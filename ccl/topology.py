@@ -225,7 +225,7 @@ class Link:
                 f"link {self} needs a positive bandwidth, got {self.bandwidth} GB/s{_far(self)}"
             )
         if not 0 <= self.alpha <= MOST:
-            raise ProblemError(f"link {self} needs a latency of zero or more, got {self.alpha} µs")
+            raise ProblemError(f"link {self} needs an alpha of zero or more, got {self.alpha} µs")
         if self.count < 1:
             raise ProblemError(f"link {self} stands for {self.count} links; give 1 or more")
 

@@ -78,6 +78,17 @@ PHRASES = {
 }
 """What docstrings, comments and messages do not say -> what they say instead."""
 
+SCREENS = ("designer/views", "designer/shell", "designer/assets", "widgets")
+"""Folders whose texts users read on a screen."""
+
+ONE_WORD = {
+    r"\bLatency (\(alpha\)|of (a|the) link\b)": "Alpha",
+    r"\ba latency of zero\b": "an alpha of zero",
+    r"\b[Cc]lass(es)? of links\b": "kind of links",
+    r"\"Count\"|\[\"count\", ": "Parallel links",
+}
+"""Second words for what has one on all screens -> that one."""
+
 ANY_PHRASE = re.compile("|".join(PHRASES))
 
 
@@ -168,4 +179,23 @@ def test_texts_are_plain_english():
         if re.search(phrase, text)
     ]
 
+    assert found == []
+
+
+def test_screens_have_one_word_for_one_thing():
+    files = [
+        path
+        for folder in SCREENS
+        for path in sorted((ROOT / folder).rglob("*"))
+        if path.suffix in {".py", ".js"} and not {"node_modules", "static"} & {*path.parts}
+    ]
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()} (say {ONE_WORD[phrase]})"
+        for path in files
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+        for phrase in ONE_WORD
+        if re.search(phrase, line)
+    ]
+
+    assert len(files) > 100
     assert found == []

@@ -256,8 +256,8 @@ CONFIG: Any = {"displayModeBar": False, "responsive": True}
 
 LINK_QUANTITIES: dict[str, dict[str, Any]] = {
     "bandwidth": {"kind": "bandwidth", "what": "bandwidth", "above": 0},
-    "alpha": {"kind": "latency", "what": "latency", "least": 0},
-    "count": {"kind": "count", "what": "number of links", "least": 1},
+    "alpha": {"kind": "latency", "what": "alpha", "least": 0},
+    "count": {"kind": "count", "what": "number of parallel links", "least": 1},
 }
 """What the fields take, as `widgets.QuantityField` and `ccl.serialization.quantity` have it."""
 MOST_HOSTS = 64

@@ -384,7 +384,7 @@ def test_the_inspector_edits_a_link_and_refuses_what_cannot_be(designer):
         ".filter((l) => l.bandwidth === 75).length === 2"
     )
     expect(page.locator("#inspector")).to_contain_text("600 Gb/s")
-    alpha = page.locator("#inspector").get_by_label("Latency")
+    alpha = page.locator("#inspector").get_by_label("Alpha")
     alpha.fill("-3")
     alpha.press("Enter")
     expect(alpha).to_have_attribute("aria-invalid", "true")

@@ -90,7 +90,7 @@ def test_arguments_reach_the_function():
         ("ring:gpus=2", "gpus of a ring must be from 3 to 16,384, got 2"),
         ("ring:gpus=1000000000", "must be from 3 to 16,384, got 1,000,000,000"),
         ("ring:bandwidth=-1", "needs a positive bandwidth, got -1.0 GB/s"),
-        ("ring:alpha=nan", "needs a latency of zero or more, got nan µs"),
+        ("ring:alpha=nan", "needs an alpha of zero or more, got nan µs"),
         ("torus:shape=4xx", "torus: shape=4xx is not whole numbers joined by x, such as shape=4x4"),
         ("torus:shape=0x4", "shape 0x4 is not one; give up to 6 whole numbers, such as 4x4"),
         ("torus:shape=99999x99999", "GPUs of shape 99999x99999 must be from 2 to 16,384"),

@@ -1,6 +1,6 @@
 """Best rates and costs of bandwidth as Plotly figures: lines with kinks, and where we are.
 
-`rates_figure` draws the best rate over the bandwidth of classes of links. `front_figure` draws cost
+`rates_figure` draws the best rate over the bandwidth of kinds of links. `front_figure` draws cost
 against speed: what nothing cheaper is as fast as, with the request marked.
 """
 

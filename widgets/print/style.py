@@ -187,7 +187,7 @@ _LOOKS: Mapping[str, tuple[Any, Any, Any]] = {
     "empty": ("#2a3645", "#e2e8ef", "#ebebeb"),
     "accent": ("#4aa3ff", "#1670c9", "#1670c9"),
     "track": ("#202b38", "#dde5ee", "#ebebeb"),
-    # Of classes of links: none is orange, which is the bottleneck's.
+    # Of kinds of links: none is orange, which is the bottleneck's.
     "links": (
         ("#8fa8c4", "#c9a2ff", "#93c26b", "#7fd0e0", "#d98fc0", "#d6cf6a"),
         ("#5b7391", "#8a35b8", "#4b7a1e", "#0e7490", "#a8387f", "#7a6a00"),

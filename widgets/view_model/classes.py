@@ -60,7 +60,7 @@ def gpu_classes(topology: Topology, group: Group) -> tuple[Alike, ...]:
 
 
 def link_classes(topology: Topology, group: Group) -> tuple[Alike, ...]:
-    """Return the classes of links, the largest first; a link belongs with its opposite.
+    """Return the kinds of links, the largest first; a link belongs with its opposite.
 
     Those that have everything in common but their place name a link of each as an example.
     """

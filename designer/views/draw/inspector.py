@@ -175,7 +175,7 @@ def _links(topology: Json, links: Sequence[Ends]) -> list[Any]:
         ui.div(
             "ds-pair",
             _number("bandwidth", "Bandwidth", chosen),
-            _number("alpha", "Latency (alpha)", chosen),
+            _number("alpha", "Alpha", chosen),
         ),
         ui.div("ds-pair", _number("count", "Parallel links", chosen), _medium(chosen)),
         ui.div(
@@ -280,7 +280,7 @@ def _mixed(
         ui.div(
             "ds-pair",
             _number("bandwidth", "Bandwidth", chosen),
-            _number("alpha", "Latency (alpha)", chosen),
+            _number("alpha", "Alpha", chosen),
         ),
         _actions(),
     ]

@@ -41,7 +41,7 @@ COLUMNS: dict[What, tuple[Column, ...]] = {
         Column("bandwidth", "Bandwidth", "number"),
         Column("gigabits", "Gb/s", "plain"),
         Column("alpha", "Alpha", "number"),
-        Column("count", "Count", "number"),
+        Column("count", "Parallel links", "number"),
         Column("medium", "Medium", "text"),
     ),
 }

@@ -44,7 +44,7 @@ FIELDS: dict[str, Field] = {
     "gpus": Field("GPUs", "count", 64, 4, 4096),
     "ports": Field("Ports of a GPU", "count", 4, 1, 64, "network ports, NVLink not counted"),
     "bandwidth": Field("Bandwidth of a port", "bandwidth", 50.0, 0.001, note="one way"),
-    "alpha": Field("Latency of a link", "latency", 0.7, 0),
+    "alpha": Field("Alpha of a link", "latency", 0.7, 0),
     "radix": Field("Ports of a switch", "count", "", 0, 1024, "empty: no switches"),
     "seconds": Field("Time to search", "duration", 25.0, 1, 3600),
 }

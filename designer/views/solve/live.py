@@ -33,13 +33,13 @@ SECONDS = 5.0
 """For prices of pairs on a large cluster without symmetry."""
 
 MOST_CLASSES = 40
-"""Classes of links above which nobody reads what each is worth."""
+"""Kinds of links above which nobody reads what each is worth."""
 
 MOST_PAGES = 500
 """Pages whose last question is known; one that is forgotten gets no answer until its next edit."""
 
 STEP = 0.01
-"""By how much the bandwidth of a class of links is changed."""
+"""By how much the bandwidth of a kind of links is changed."""
 
 Json = dict[str, Any]
 
@@ -141,7 +141,7 @@ def symmetry_summary(topology: Topology) -> Json:
 
 
 def prices_summary(problem: Problem, group: Group, newest: Callable[[], bool]) -> Json | None:
-    """Return what 1 % more or less bandwidth of each class of links does to the best rate.
+    """Return what 1 % more or less bandwidth of each kind of links does to the best rate.
 
     Each class is changed in both directions at once and solved again, since the optimum has
     kinks: what more gives and what less costs need not be alike.
@@ -151,7 +151,7 @@ def prices_summary(problem: Problem, group: Group, newest: Callable[[], bool]) -
     problem
         The problem.
     group
-        Automorphisms, whose classes of links are priced.
+        Automorphisms, whose kinds of links are priced.
     newest
         Whether the answer is still wanted; asked between two classes.
 
@@ -235,7 +235,7 @@ def _effect(row: Mapping[str, Any]) -> str:
 
 
 def price_words(row: Mapping[str, Any]) -> str:
-    """Say what a class of links is worth: ``1 % more bandwidth raises the best rate by 1.00 %``."""
+    """Say what a kind of links is worth: ``1 % more bandwidth raises the best rate by 1.00 %``."""
     raises, lowers = row["more"] > _NOTHING, -row["less"] > _NOTHING
     if not raises and not lowers:
         return f"{row['words']}: neither more nor less changes anything"

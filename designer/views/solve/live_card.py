@@ -146,7 +146,7 @@ def _cut(cut: Json, *, number: int, pressed: bool) -> html.Button:
 
 
 def prices_card(found: Json | None) -> Any:
-    """Say what 1 % of bandwidth of each class of links is worth."""
+    """Say what 1 % of bandwidth of each kind of links is worth."""
     if not found or not (found.get("rows") or found.get("hint")):
         return None
     if found.get("hint"):

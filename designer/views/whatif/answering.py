@@ -5,7 +5,7 @@ bottleneck cuts are those of `formulations.analyses.best_rate`, exact where a cu
 collective takes at least, its latencies counted, is the largest of the bounds that need no solver
 and of the time that it takes when repeated.
 
-What limits the cluster as its sliders stand: of each class of links one-sided derivatives tell what
+What limits the cluster as its sliders stand: of each kind of links one-sided derivatives tell what
 1 % more gives and what 1 % less costs (`formulations.analyses.sensitivity`), and a curve the whole
 way from a quarter to four times of today, all else as the sliders stand.
 """
@@ -166,7 +166,7 @@ class Standing:
     change
         Where they stand.
     knobs
-        Its classes of links and limits, with the figures of today.
+        Its kinds of links and limits, with the figures of today.
     problem
         The problem on it, or why there is none.
     """
@@ -270,7 +270,7 @@ def limits_answered(problem: Problem, knobs: Sequence[Knob]) -> Json:
     problem
         The problem on the cluster as the sliders stand.
     knobs
-        Its classes of links and limits.
+        Its kinds of links and limits.
 
     Returns
     -------

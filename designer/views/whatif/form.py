@@ -1,4 +1,4 @@
-"""The sliders: size, counts of the gallery's cluster, and each class of links.
+"""The sliders: size, counts of the gallery's cluster, and each kind of links.
 
 A slider of bandwidth, latency or size is logarithmic: its value is the binary logarithm of the
 number beside it, which is what counts and may be typed as well (`assets/whatif.js` keeps the two
@@ -47,7 +47,7 @@ REACH = 2.0
 STEP = 0.05
 """Doublings from one place of a slider to the next: 3.5 %."""
 MOST_KNOBS = 12
-"""Classes of links with sliders at first sight; the others are folded."""
+"""Kinds of links with sliders at first sight; the others are folded."""
 LEAST_SIZE, MOST_SIZE = 3.0, 10.2
 """Decimal logarithms of 1 KB and of 16 GB."""
 COUNTS = 4
@@ -64,7 +64,7 @@ def form(
     Parameters
     ----------
     knobs
-        Classes of links and of limits.
+        Kinds of links and of limits.
     counts
         Whole-number arguments of the gallery's cluster, by name.
     size

@@ -1,4 +1,4 @@
-"""What of a cluster can be moved: classes of links, shared limits, whole-number arguments.
+"""What of a cluster can be moved: kinds of links, shared limits, whole-number arguments.
 
 A class is what `formulations.analyses.sensitivity` changes together: links of one bandwidth and
 medium with their opposites. Moving it multiplies the bandwidth of all of them; so it does with
@@ -28,7 +28,7 @@ Turn = tuple[Step, Step]
 
 @dataclass(frozen=True, slots=True)
 class Knob:
-    """A class of links, or of shared limits, whose bandwidth and latency can be moved.
+    """A kind of links, or of shared limits, whose bandwidth and alpha can be moved.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class Origin:
 
 
 def knobs_of(topology: Topology) -> tuple[Knob, ...]:
-    """Return the knobs of a cluster: classes of links, those of the most first, then limits."""
+    """Return the knobs of a cluster: kinds of links, those of the most first, then limits."""
     if not topology.links:
         return ()
     number = link_classes(topology)
@@ -121,7 +121,7 @@ def knobs_of(topology: Topology) -> tuple[Knob, ...]:
 
 
 def _told_apart(knobs: Sequence[Knob], topology: Topology) -> Iterator[Knob]:
-    """Yield classes of links; of those that are called alike say what they join if it differs."""
+    """Yield kinds of links; of those that are called alike say what they join if it differs."""
     kinds = {each.name: each.kind for each in topology.devices}
 
     def end(name: str) -> str:

@@ -304,7 +304,8 @@ def limits_card() -> html.Section:
         ui.div(
             "ds-wif-curve",
             ui.div(
-                "ds-note", "Best rate over the bandwidth of a class, all else as the sliders stand"
+                "ds-note",
+                "Best rate over the bandwidth of a kind of links, all else as the sliders stand",
             ),
             ui.graph(ids.WHATIF_PLOT, style={"height": 210}, className="ds-wif-plot"),
             html.Div(id=ids.WHATIF_PLOT_NOTE, className="ds-note"),
@@ -338,7 +339,7 @@ def limits(found: Json | None, *, marks: Mapping[str, int], chosen: Sequence[str
     return [
         ui.div("ds-wif-said", *said[:MOST_WORDS], *more),
         ui.table(
-            "Classes of links, what gives most first",
+            "Kinds of links, what gives most first",
             "ds-wif-table",
             ["Curve", "1 % more gives", "1 % less costs"],
             [
@@ -364,7 +365,7 @@ def _class_row(row: Json, mark: int, shown: bool) -> html.Tr:
         ],
         {"whatif-class": row["key"]},
         "ds-wif-class",
-        title="Draw the curve of this class, or take it away",
+        title="Draw the curve of this kind of links, or take it away",
         aria_pressed=shown,
     )
     return html.Tr(

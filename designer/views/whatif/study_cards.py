@@ -96,8 +96,8 @@ def failure_cards() -> list[html.Section]:
         ui.headed(
             "If one fails",
             html.P(
-                "What every single loss costs: one of each class of links, GPUs, switches, "
-                "NICs and hosts that can change places.",
+                "What every single loss costs: one of the links, GPUs, switches, NICs and hosts "
+                "that can change places.",
                 className="ds-quiet",
             ),
             controls("failures", "Lose each"),
@@ -137,7 +137,7 @@ def _factors() -> html.Div:
                 html.Span(id=f"{key}-words", className="ds-wif-times"),
             )
             for key, label, title, value in (
-                (ids.WHATIF_LAG_ALPHA, "Alpha", "Times the latency of what lags", 1),
+                (ids.WHATIF_LAG_ALPHA, "Alpha", "Times the alpha of what lags", 1),
                 (ids.WHATIF_LAG_BETA, "Beta", "Times as long for each byte of what lags", 2),
             )
         ],

@@ -1,5 +1,5 @@
 /**
- * Classes of links by their medium or their tier: a colour each, and rows of the legend that let the links
+ * Kinds of links by their medium or their tier: a colour each, and rows of the legend that let the links
  * of a class step back. Large drawings begin with them; hovering lets the rest step back, too.
  *
  * @typedef {import("./types.js").Line} Line
@@ -52,7 +52,7 @@ function tiersOf(topology) {
 }
 
 /**
- * Classes of links, and for each link its class by the key of its ends; no classes where one has all.
+ * Kinds of links, and for each link its class by the key of its ends; no classes where one has all.
  * @param {Topology} topology @param {By} by
  */
 export function classesOf(topology, by) {

@@ -138,7 +138,7 @@ function checkLink(values, where) {
     throw new EditError(`link ${where} needs a positive bandwidth, got ${bandwidth} GB/s`);
   }
   if (alpha !== undefined && !(alpha >= 0 && Number.isFinite(alpha))) {
-    throw new EditError(`link ${where} needs a latency of zero or more, got ${alpha} µs`);
+    throw new EditError(`link ${where} needs an alpha of zero or more, got ${alpha} µs`);
   }
   if (count !== undefined && !(Number.isInteger(count) && count >= 1)) {
     throw new EditError(`link ${where} stands for ${count} links; give 1 or more`);
@@ -147,7 +147,7 @@ function checkLink(values, where) {
 
 /**
  * Link two devices. Over an existing link it lays one more in parallel: bandwidths and counts add
- * up and the larger latency stays, as in Python.
+ * up and the larger alpha stays, as in Python.
  *
  * @param {Drawing} drawing
  * @param {string} src

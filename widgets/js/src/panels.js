@@ -278,7 +278,7 @@ export class Panels {
     const alike = back && ["bandwidth", "alpha", "count", "medium"].every((key) => forth[key] === back[key]);
     const rows = (link) => [
       ["bandwidth", bandwidth(link.bandwidth)], ["alpha", duration(link.alpha)],
-      ...(link.count > 1 ? [["count", `${link.count} × ${digits(link.bandwidth / link.count)} GB/s`]] : [["count", "1"]]),
+      ...(link.count > 1 ? [["parallel links", `${link.count} × ${digits(link.bandwidth / link.count)} GB/s`]] : [["parallel links", "1"]]),
       ...(link.medium ? [["medium", link.medium]] : []),
     ];
     if (!back) return tipRows(`${a} → ${b}`, rows(forth));

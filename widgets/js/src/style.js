@@ -15,13 +15,13 @@ const ON_LIGHT = [
   "#1b7fc0", "#b87400", "#00805c", "#b0488a", "#857800", "#004f8c", "#3aa0c9", "#6f51b5",
 ];
 
-/** Colours of classes of links: none is orange, which is the bottleneck's. */
+/** Colours of kinds of links: none is orange, which is the bottleneck's. */
 const LINKS = {
   dark: ["#8fa8c4", "#c9a2ff", "#93c26b", "#7fd0e0", "#d98fc0", "#d6cf6a"],
   light: ["#5b7391", "#8a35b8", "#4b7a1e", "#0e7490", "#a8387f", "#7a6a00"],
 };
 
-/** Colour of a class of links. @param {number} index @param {string} theme */
+/** Colour of a kind of links. @param {number} index @param {string} theme */
 export const linkColor = (index, theme) => LINKS[theme === "light" ? "light" : "dark"][index % LINKS.dark.length];
 
 const RAMP = [

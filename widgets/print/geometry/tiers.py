@@ -3,7 +3,7 @@
 They are found as on the canvas (`widgets/js/src/{pods,link_classes}.js`). Pods, and racks, are
 hosts, or GPUs with their switches, that belong together above hosts: by the names of hosts, such as
 ``rack1/host3``, or by what is in one piece without the switches that are farthest from the GPUs.
-A large drawing has a frame for each pod, and a colour for each class of links.
+A large drawing has a frame for each pod, and a colour for each kind of links.
 """
 
 import re
