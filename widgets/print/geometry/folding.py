@@ -21,14 +21,15 @@ MOST_DEVICES = 300
 """Devices above which hosts are folded."""
 GROUP = (164.0, 58.0)
 """Width and height of a folded group."""
-_SLOT = (200.0, 88.0)
+SLOT = (200.0, 88.0)
 """Room that a folded host keeps."""
 _FEWEST_ALIKE = 3
 _MOST_GAP = 64.0
 """Room between two blocks that is left as it was."""
 _APART = 28.0
 """Room between two switches of a row."""
-_PADDING = 20.0
+PADDING = 20.0
+"""Room between devices and the frame of their host."""
 
 _NAMES: dict[DeviceKind, str] = {"gpu": "GPU", "switch": "switch", "memory": "memory", "nic": "NIC"}
 
@@ -102,10 +103,14 @@ def _alike(topology: Topology) -> Iterable[Group]:
             yield Group(f"\x03{members[0].name}", title, None, tuple(members))
 
 
-class _Axis:
+Room = tuple[float, float, float]
+"""From, to, and the length that it needs."""
+
+
+class Axis:
     """A rising piecewise linear function that shortens where nothing needs the length."""
 
-    def __init__(self, blocks: Iterable[tuple[float, float, float]]) -> None:
+    def __init__(self, blocks: Iterable[Room]) -> None:
         """Take where blocks lie, from and to, and the length that each needs."""
         alike = sorted(set(blocks))
         self.stops = sorted({stop for start, end, _ in alike for stop in (start, end)})
@@ -127,8 +132,56 @@ class _Axis:
         return float(np.interp(value, self.stops, self.images))
 
 
+@dataclass(frozen=True, slots=True)
+class Axes:
+    """How both axes are mapped.
+
+    Parameters
+    ----------
+    across
+        From left to right.
+    down
+        From top to bottom.
+    """
+
+    across: Axis
+    down: Axis
+
+    @classmethod
+    def of(
+        cls,
+        boxes: Mapping[str, Rect],
+        groups: Sequence[Group],
+        devices: Sequence[Device],
+        rooms: tuple[Sequence[Room], Sequence[Room]] = ((), ()),
+    ) -> Axes:
+        """Return the axes; the parameters are those of `compacted`."""
+        whole = {g.key: around([boxes[each.name] for each in g.members]) for g in groups}
+        folded = [whole[g.key].grown(PADDING) for g in groups if g.host is not None]
+        inside: dict[str, list[Rect]] = defaultdict(list)
+        for each in devices:
+            if each.host is not None:
+                inside[each.host].append(boxes[each.name])
+        opened = [around(rects).grown(PADDING) for rects in inside.values()]
+        single = [boxes[each.name] for each in devices if each.host is None]
+        rows = [_box(whole[g.key].middle, GROUP) for g in groups if g.host is None]
+        inf = float("inf")
+        blocks = [*folded, *opened]
+        beside = [r for r in single if any(b.y1 < r.y2 and r.y1 < b.y2 for b in blocks)]
+        # Rows of switches need their height; their width they get by standing apart, unless they
+        # stand beside hosts.
+        across = [(r.x1, r.x2, SLOT[0]) for r in folded]
+        across += [(r.x1, r.x2, inf) for r in (*opened, *beside)]
+        down = [(r.y1, r.y2, SLOT[1]) for r in folded]
+        down += [(r.y1, r.y2, inf) for r in (*opened, *single, *rows)]
+        return cls(Axis([*across, *rooms[0]]), Axis([*down, *rooms[1]]))
+
+
 def compacted(
-    boxes: Mapping[str, Rect], groups: Sequence[Group], devices: Sequence[Device]
+    boxes: Mapping[str, Rect],
+    groups: Sequence[Group],
+    devices: Sequence[Device],
+    rooms: tuple[Sequence[Room], Sequence[Room]] = ((), ()),
 ) -> dict[str, Rect]:
     """Return where the groups and the devices that are shown stand.
 
@@ -140,31 +193,15 @@ def compacted(
         What is folded.
     devices
         Those that are not.
+    rooms
+        What else needs its length, from left to right and from top to bottom.
     """
+    axes = Axes.of(boxes, groups, devices, rooms)
+    across, down = axes.across, axes.down
     whole = {g.key: around([boxes[each.name] for each in g.members]) for g in groups}
-    folded = [whole[g.key].grown(_PADDING) for g in groups if g.host is not None]
-    inside: dict[str, list[Rect]] = defaultdict(list)
-    for each in devices:
-        if each.host is not None:
-            inside[each.host].append(boxes[each.name])
-    opened = [around(rects).grown(_PADDING) for rects in inside.values()]
-    single = [boxes[each.name] for each in devices if each.host is None]
-    rows = [_box(whole[g.key].middle, GROUP) for g in groups if g.host is None]
-    inf = float("inf")
-    blocks = [*folded, *opened]
-    beside = [r for r in single if any(b.y1 < r.y2 and r.y1 < b.y2 for b in blocks)]
-    # Rows of switches need their height; their width they get by standing apart, unless they stand
-    # beside hosts.
-    across = _Axis(
-        [(r.x1, r.x2, _SLOT[0]) for r in folded] + [(r.x1, r.x2, inf) for r in (*opened, *beside)]
-    )
-    down = _Axis(
-        [(r.y1, r.y2, _SLOT[1]) for r in folded]
-        + [(r.y1, r.y2, inf) for r in (*opened, *single, *rows)]
-    )
     found = {}
     for g in groups:
-        r = whole[g.key].grown(_PADDING if g.host is not None else 0.0)
+        r = whole[g.key].grown(PADDING if g.host is not None else 0.0)
         middle = (across.at(r.x1) + across.at(r.x2)) / 2, (down.at(r.y1) + down.at(r.y2)) / 2
         found[g.key] = _box(middle, GROUP)
     _clear(found, groups)
@@ -181,7 +218,7 @@ def _clear(found: dict[str, Rect], groups: Sequence[Group]) -> None:
     for g in groups:
         hit = [block.y2 for block in blocks if g.host is None and block.meets(found[g.key])]
         if hit:
-            found[g.key] = _box((found[g.key].middle[0], max(hit) + _SLOT[1]), GROUP)
+            found[g.key] = _box((found[g.key].middle[0], max(hit) + SLOT[1]), GROUP)
 
 
 def _box(middle: Point, size: tuple[float, float]) -> Rect:

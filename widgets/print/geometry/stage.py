@@ -15,6 +15,7 @@ from ccl.layout import layout
 from ccl.topology import Device, Link, Topology
 from widgets.print.geometry.buses import Ends
 from widgets.print.geometry.folding import MOST_DEVICES, Group, compacted, groups_of
+from widgets.print.geometry.grid import gridded
 from widgets.print.geometry.routes import Curve, covered, curve_between, routes_of
 from widgets.print.geometry.tiers import pod_frames
 from widgets.print.sheet import Point, Rect, around
@@ -115,7 +116,8 @@ class Stage:
         if groups:
             inside = {each.name for group in groups for each in group.members}
             shown = [each for each in topology.devices if each.name not in inside]
-            boxes = compacted(boxes, groups, shown)
+            moved, rooms = gridded(topology, boxes, groups)
+            boxes = compacted(moved, groups, shown, rooms)
         home = {each.name: group.key for group in groups for each in group.members}
         pairs = _pairs(topology, home)
         if len(pairs) > MOST_LINES:
