@@ -173,9 +173,7 @@ def _links(topology: Json, links: Sequence[Ends]) -> list[Any]:
     return [
         _title("link", name if len(chosen) == 1 else text.count(len(chosen), "link")),
         ui.div(
-            "ds-pair",
-            _number("bandwidth", "Bandwidth", chosen),
-            _number("alpha", "Alpha", chosen),
+            "ds-pair", _number("bandwidth", "Bandwidth", chosen), _number("alpha", "Alpha", chosen)
         ),
         ui.div("ds-pair", _number("count", "Parallel links", chosen), _medium(chosen)),
         ui.div(
@@ -278,9 +276,7 @@ def _mixed(
         _title("links", ", ".join(counts)),
         ui.div("ds-pair", *host, _align_field()),
         ui.div(
-            "ds-pair",
-            _number("bandwidth", "Bandwidth", chosen),
-            _number("alpha", "Alpha", chosen),
+            "ds-pair", _number("bandwidth", "Bandwidth", chosen), _number("alpha", "Alpha", chosen)
         ),
         _actions(),
     ]

@@ -103,14 +103,14 @@ def _alike(topology: Topology) -> Iterable[Group]:
             yield Group(f"\x03{members[0].name}", title, None, tuple(members))
 
 
-Room = tuple[float, float, float]
+Block = tuple[float, float, float]
 """From, to, and the length that it needs."""
 
 
 class Axis:
     """A rising piecewise linear function that shortens where nothing needs the length."""
 
-    def __init__(self, blocks: Iterable[Room]) -> None:
+    def __init__(self, blocks: Iterable[Block]) -> None:
         """Take where blocks lie, from and to, and the length that each needs."""
         alike = sorted(set(blocks))
         self.stops = sorted({stop for start, end, _ in alike for stop in (start, end)})
@@ -153,7 +153,7 @@ class Axes:
         boxes: Mapping[str, Rect],
         groups: Sequence[Group],
         devices: Sequence[Device],
-        rooms: tuple[Sequence[Room], Sequence[Room]] = ((), ()),
+        rooms: tuple[Sequence[Block], Sequence[Block]] = ((), ()),
     ) -> Axes:
         """Return the axes; the parameters are those of `compacted`."""
         whole = {g.key: around([boxes[each.name] for each in g.members]) for g in groups}
@@ -181,7 +181,7 @@ def compacted(
     boxes: Mapping[str, Rect],
     groups: Sequence[Group],
     devices: Sequence[Device],
-    rooms: tuple[Sequence[Room], Sequence[Room]] = ((), ()),
+    rooms: tuple[Sequence[Block], Sequence[Block]] = ((), ()),
 ) -> dict[str, Rect]:
     """Return where the groups and the devices that are shown stand.
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cmp_to_key
 
 from ccl.topology import Device, Topology
-from widgets.print.geometry.folding import PADDING, SLOT, Axes, Group, Room, compacted
+from widgets.print.geometry.folding import PADDING, SLOT, Axes, Block, Group, compacted
 from widgets.print.geometry.tiers import pods_of
 from widgets.print.sheet import Point, Rect, around
 
@@ -64,7 +64,7 @@ class _Plan:
 
 def gridded(
     topology: Topology, boxes: Boxes, groups: Sequence[Group]
-) -> tuple[Boxes, tuple[list[Room], list[Room]]]:
+) -> tuple[Boxes, tuple[list[Block], list[Block]]]:
     """Return where devices stand before folding, and what keeps its length; or all as it was.
 
     Parameters
@@ -76,7 +76,7 @@ def gridded(
     groups
         What is folded: all that can be.
     """
-    none: tuple[list[Room], list[Room]] = ([], [])
+    none: tuple[list[Block], list[Block]] = ([], [])
     if sum(each.host is not None for each in groups) < _FEWEST_BLOCKS:
         return boxes, none
     sets, whole = _sets(topology)
@@ -339,7 +339,7 @@ class _Placing:
         self.pitch = (self.cell[0] + plan.gap[0], self.cell[1] + plan.gap[1])
         self.squeeze = self._squeeze()
         self.moves: Moves = {}
-        self.rooms: tuple[list[Room], list[Room]] = ([], [])
+        self.rooms: tuple[list[Block], list[Block]] = ([], [])
 
     def _squeeze(self) -> Callable[[float], float]:
         """Return how far switches move to the middle as the blocks have."""
@@ -347,7 +347,7 @@ class _Placing:
         middle, share = hull.middle[0], min(1.0, self.plan.columns * self.pitch[0] / hull.width)
         return lambda x: (x - middle) * share + middle - x
 
-    def place(self, loose: Sequence[Item]) -> tuple[Moves, tuple[list[Room], list[Room]]]:
+    def place(self, loose: Sequence[Item]) -> tuple[Moves, tuple[list[Block], list[Block]]]:
         """Return how far each item moves, and what keeps its length along each axis."""
         down, gap = 0.0, self.plan.gap[1]
         grew: list[tuple[float, float]] = []
