@@ -384,6 +384,30 @@ def test_a_phone_shows_every_view_and_the_answer_whole(designer, width):
     expect(view(page)).to_have_attribute("data-view", "propose")
 
 
+SPARE = """() => {
+    const header = document.querySelector(".ds-header").getBoundingClientRect();
+    const rows = [...document.querySelectorAll(".ds-header :is(button, input, .ds-answer)")]
+        .filter((each) => each.checkVisibility({ visibilityProperty: true }))
+        .map((each) => each.getBoundingClientRect());
+    const main = document.querySelector(".ds-stage").getBoundingClientRect();
+    return [header.bottom - Math.max(...rows.map(({ bottom }) => bottom)), main.top - header.bottom];
+}"""
+"""Pixels of the bar below the last thing in it, and between it and the view."""
+
+
+@pytest.mark.parametrize("size", [(1440, 900), (1024, 700), (390, 844)])
+def test_the_bar_has_no_empty_row_in_any_view(designer, size):
+    """Views that leave rows of the question out have a lower bar, and begin where it ends."""
+    page = designer.page
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    for name in ("Canvas", "Compare", "What if", "Propose"):
+        choose(page, name)
+        expect(view(page)).to_have_attribute("data-view", name.lower().replace(" ", ""))
+        below, between = page.evaluate(SPARE)
+        assert 4 <= below <= 14, name
+        assert 0 <= between < 1, name
+
+
 def test_what_is_wrong_is_said_beside_its_field(designer):
     """A size that cannot be read, more chunks than are kept, a root that is no rank."""
     page = designer.page
