@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -52,6 +53,19 @@ def test_the_wizard_checks_ports_and_adds_or_opens_as_one_step(designer):
     expect(page.locator("#counts")).to_have_text(
         "4 GPUs · 5 switches · 4 NICs · 14 links", timeout=SLOW
     )
+
+
+def test_no_choice_of_the_wizard_is_cut_off_on_a_phone(designer):
+    """Every field shows its whole text, on wider pages too."""
+    page = designer.page
+    designer.keys("d")
+    dialog = page.get_by_role("dialog", name="Hosts, leaves, spines")
+    expect(dialog.get_by_label("Leaf to spine")).to_have_value(re.compile("GB/s"))
+    cut = """(all) => all.filter((each) => each.scrollWidth > each.clientWidth)
+        .map((each) => `${each.id}: ${each.value}`)"""
+    for width in (390, 360, 768):
+        page.set_viewport_size({"width": width, "height": 844})
+        assert dialog.locator("input").evaluate_all(cut) == []
 
 
 def test_the_table_edits_rows_at_once_pastes_fills_and_copies(designer):
