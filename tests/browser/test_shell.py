@@ -390,7 +390,8 @@ SPARE = """() => {
         .filter((each) => each.checkVisibility({ visibilityProperty: true }))
         .map((each) => each.getBoundingClientRect());
     const main = document.querySelector(".ds-stage").getBoundingClientRect();
-    return [header.bottom - Math.max(...rows.map(({ bottom }) => bottom)), main.top - header.bottom];
+    const last = Math.max(...rows.map(({ bottom }) => bottom));
+    return [header.bottom - last, main.top - header.bottom];
 }"""
 """Pixels of the bar below the last thing in it, and between it and the view."""
 
