@@ -51,10 +51,8 @@ def results() -> dict[str, Any]:
     }
 
 
-def test_four_play_in_step_two_are_told_apart_and_clusters_keep_their_own_view(
-    page: Page, tmp_path: Path, results: dict[str, Any]
-) -> None:
-    """A ring sends 12 chunks over one link each; direct sends the opposite ones over two."""
+def open_players(page: Page, tmp_path: Path, results: dict[str, Any]) -> None:
+    """Open the ring beside direct, with the others to choose from."""
     page.set_viewport_size({"width": 1440, "height": 900})
     state = {
         "drawing": drawing(results["ring"].problem.topology),
@@ -68,6 +66,14 @@ def test_four_play_in_step_two_are_told_apart_and_clusters_keep_their_own_view(
     html = PAGE.replace("STATE", json.dumps(state).replace("<", "\\u003c"))
     (tmp_path / "players.html").write_text(html.replace("BUNDLE", bundle), encoding="utf-8")
     page.goto((tmp_path / "players.html").as_uri())
+    page.wait_for_function(f"() => {PAIR}.sides.every((side) => side.playback)")
+
+
+def test_four_play_in_step_two_are_told_apart_and_clusters_keep_their_own_view(
+    page: Page, tmp_path: Path, results: dict[str, Any]
+) -> None:
+    """A ring sends 12 chunks over one link each; direct sends the opposite ones over two."""
+    open_players(page, tmp_path, results)
     players = page.locator(".tlp-side")
     expect(players).to_have_count(2)
     more = page.get_by_role("button", name="One player more")
@@ -118,6 +124,50 @@ def test_four_play_in_step_two_are_told_apart_and_clusters_keep_their_own_view(
     expect(page.locator(".tlp-difference .tlp-nothing")).to_contain_text("needs one cluster")
     page.get_by_role("button", name="Difference of A and B").click()
     expect(page.locator(".tlp-film .tl:visible")).to_have_count(3)
+
+
+DIFFERENCE = f"{PAIR}.difference.screen"
+
+
+def test_the_difference_keeps_what_was_chosen_in_the_players(
+    page: Page, tmp_path: Path, results: dict[str, Any]
+) -> None:
+    """A chunk, a rank, a device and the load of links now; what is chosen there since stays."""
+    open_players(page, tmp_path, results)
+    switch = page.get_by_role("button", name="Difference of A and B")
+    page.evaluate(f"""() => {{
+        const {{ screen }} = {PAIR}.sides[1];
+        screen.inspector.look({{ chunk: 1, rank: 2 }});
+        screen.select({{ devices: ["g0"] }});
+        screen.setHeat(true, "now");
+    }}""")
+    label = page.evaluate(f"() => {PAIR}.sides[1].playback.scene.chunks[1].label")
+    switch.click()
+    legend = page.locator(".tlp-classes")
+    expect(legend.locator(".tlp-only")).to_have_text(f"Only {label}")
+    expect(legend).to_contain_text("busier now")
+    chosen = f"""() => [{DIFFERENCE}.inspector.focus.rank, {DIFFERENCE}.selection.devices,
+        {DIFFERENCE}.heatOf, {DIFFERENCE}.heat]"""
+    assert page.evaluate(chosen) == [2, ["g0"], "now", True]
+    sizes = [parse_size(each) for each in legend.locator(".tlp-class b").all_inner_texts()]
+    ring, direct = (
+        sum(each.nbytes for each in results[name].timeline.transfers if each.chunk == 1)
+        for name in ("ring", "direct")
+    )
+    assert (sizes[0] + sizes[2], sizes[1] + sizes[2]) == pytest.approx((ring, direct), rel=0.01)
+
+    page.evaluate(f"() => {DIFFERENCE}.setHeat(true, 'run')")
+    expect(legend).not_to_contain_text("busier now")
+    switch.click()
+    switch.click()
+    assert page.evaluate(chosen) == [2, ["g0"], "run", True]
+    page.evaluate(f"() => {PAIR}.sides[1].screen.setHeat(true, 'run')")
+    legend.get_by_role("button", name="Compare all data").click()
+    expect(legend.locator(".tlp-only")).to_have_count(0)
+    assert page.evaluate(f"() => {PAIR}.sides.map(({{ screen }}) => screen.inspector.focus)") == [
+        None,
+        {"chunk": None, "link": None, "rank": 2, "host": None, "transfer": None},
+    ]
 
 
 def test_a_sum_has_the_colours_of_its_parts_and_the_view_follows_its_chunk(

@@ -133,7 +133,7 @@ export class Overlay {
     if (!playback) return false;
     if (clock.playing && now - this.cellsAt < CELLS_EVERY) return false;
     buffers.seek(clock.time);
-    const shown = `${buffers.next} ${heat ? playback.epochAt(clock.time) : ""}`;
+    const shown = `${buffers.next} ${heat ? (this.canvas.contrast ?? playback).epochAt(clock.time) : ""}`;
     if (shown === this.cellsShown) return false;
     this.cellsShown = shown;
     this.cellsAt = now;

@@ -35,11 +35,18 @@ class Screen extends Canvas {
   onMoved = null;
   /** @type {((theme: "light" | "dark") => void) | null} */
   onTheme = null;
+  /** @type {(() => void) | null} */
+  onHeat = null;
 
   commit(next) {
     const changed = super.commit(next);
     if (changed) this.onMoved?.(next);
     return changed;
+  }
+
+  setHeat(on, of) {
+    super.setHeat(on, of);
+    this.onHeat?.();
   }
 
   applyTheme() {
@@ -148,6 +155,8 @@ export class Pair {
     this.lead = new Lead(() => this.wake());
     /** @type {Side[]} */
     this.sides = [];
+    /** The player that was used last. @type {Side | null} */
+    this.used = null;
     this.difference = new DifferenceView(this);
     this.time = new PairTime(this);
     this.grid = h("div", { class: "tlp-sides" }, this.difference.element);
@@ -158,6 +167,9 @@ export class Pair {
       h("style", {}, base + css), this.grid, this.key, this.time.element,
     );
     this.root.addEventListener("keydown", (event) => this.#onKey(event));
+    for (const event of ["pointerdown", "focusin"]) {
+      this.root.addEventListener(event, ({ target }) => (this.used = this.sides.find(({ element }) => element.contains(/** @type {Node} */ (target))) ?? this.used), true);
+    }
     this.root.style.height = model.get("height") || "100%";
     this.root.__pair = this;
     el.append(this.root);

@@ -159,8 +159,8 @@ export function drawHeat(ctx, canvas) {
   const { playback, clock, stage, colors } = canvas;
   if (!canvas.heat || !playback || canvas.stale) return;
   const { contrast } = canvas;
-  const ofRun = canvas.heatOf === "run" ? playback.loadOfRun : playback.load(playback.epochAt(clock.time));
-  const load = contrast?.loads ?? ofRun;
+  const ofOne = () => (canvas.heatOf === "run" ? playback.loadOfRun : playback.load(playback.epochAt(clock.time)));
+  const load = contrast ? contrast.load(canvas.heatOf, clock.time) : ofOne();
   ctx.lineCap = "round";
   for (const { line, forth, share } of shares(canvas.shown.lanes, load)) {
     const curve = stage.curve(line);

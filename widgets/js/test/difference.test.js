@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { contrast, whyNot } from "../src/difference.js";
+import { comparedBy, contrast, whyNot } from "../src/difference.js";
 import { endsKey } from "../src/model.js";
 
 const device = (name) => ({ name, kind: "gpu", host: null, stores: true, copies: true, reduces: true, buffer_bytes: null });
@@ -47,6 +47,18 @@ test("what is only in one plan and what is in both add up to all that it sends",
     assert.ok(Math.abs(onlyA + both - sent(one)) < 1e-9 && Math.abs(onlyB + both - sent(two)) < 1e-9);
   }
   assert.deepEqual(contrast(A, A).sums, [0, 0, 24]);
+});
+
+test("of a chunk, or of an origin where the data are cut otherwise, only its own sends are compared", () => {
+  const { sums, scene: shown, busy, plans } = contrast(A, B, 0);
+  assert.deepEqual(sums, [8, 8, 8]);
+  assert.deepEqual(shown.transfers.map(([kind, src, dst]) => [kind, src, dst]), [[2, "a", "b"], [1, "a", "c"], [0, "b", "c"]]);
+  assert.deepEqual(busy.get(endsKey("a", "b")), [10, 10]);
+  assert.deepEqual(plans.map((plan) => plan.load(1).get(endsKey("b", "c")) ?? 0), [1, 0]);
+  const fine = scene([[0, "a", "b", 0, 5, 1], [3, "a", "b", 10, 20, 1]], { size: 4, chunks: 4 });
+  assert.equal(comparedBy(A, B)(A, 1), 1);
+  assert.equal(comparedBy(A, fine)(fine, 3), 1);
+  assert.deepEqual(contrast(A, fine, 1).sums, [4, 0, 4]);
 });
 
 test("two clusters have no difference, and the reason names both", () => {
