@@ -14,6 +14,7 @@
   let following = 0;
   let followed = "";
   let number = 0; // of the last question of this page
+  let measured = false; // whether the room of the plot of networks is watched
   let pair = ""; // the networks that are side by side
   let unfolded = ""; // the row of the comparison whose details are shown
   let held = ""; // the button of a row that has the focus
@@ -296,6 +297,22 @@
         if (!chosen) return;
         window.requestAnimationFrame(() =>
           document.querySelector(".ds-pro-card[data-chosen='true']")?.scrollIntoView({ block: "nearest" }));
+      },
+
+      /** Say once and whenever it changes how large the plot of the networks is: what is left of its place beside axes and legend. */
+      measured() {
+        const place = document.getElementById("propose-found");
+        if (!place || measured) return;
+        measured = true;
+        let timer = 0;
+        const tell = () => {
+          const [width, height] = [place.clientWidth - 96, 0.94 * place.clientHeight - 150];
+          if (width > 0 && height > 0) window.dash_clientside.set_props("propose-size", { data: [width, height].map(Math.round) });
+        };
+        new ResizeObserver(() => {
+          window.clearTimeout(timer);
+          timer = window.setTimeout(tell, PAUSE);
+        }).observe(place);
       },
 
       /** Two networks are side by side: the table above the cards comes into view, once for each pair. */

@@ -157,6 +157,7 @@ PROPOSE_BESIDE = "propose-beside"
 PROPOSE_CARDS = "propose-cards"
 PROPOSE_PRICES = "propose-prices"
 PROPOSE_PARTS = "propose-parts"
+PROPOSE_SIZE = "propose-size"
 
 # What if.
 WHATIF_PANE = "whatif-pane"

@@ -27,6 +27,7 @@ from designer.views.propose.stored import remember, storing
 from designer.views.propose.worker import search
 from formulations.campaigns.catalog import Catalog, Proposals
 from formulations.proposals.request import KINDS
+from widgets.charts.labels import Label
 from widgets.charts.proposals import RESPECTS, Dot, labels, proposals_figure
 
 USUAL = {name: each.value for name, each in FIELDS.items()}
@@ -133,21 +134,53 @@ def test_cards_and_the_plot_show_every_network_that_counts(stands):
 
 
 def test_names_in_the_plot_that_would_meet_are_left_out():
-    """Two networks alike in both respects have room for few names; the chosen one is first."""
+    """Networks alike in both respects have room for few names; the chosen one is first."""
     close = [
         Dot(
             f"k{i}", "Rewired 64 of degree 4, cheaper cables", "rewired", (1.0 + i / 1e3, 1.0), True
         )
-        for i in range(9)
+        for i in range(40)
     ]
     far = Dot("far", "Torus 8", "torus", (9.0, 9.0), best=True)
-    spots = labels([*close[:8], replace(close[8], chosen=True), far], (None, None))
-    assert "far" in spots
-    assert len(spots) < 10
+    spots = labels([*close[:39], replace(close[39], chosen=True), far], (None, None))
+    assert {"far", "k39"} <= set(spots)
+    assert len(spots) < 30
     one = Dot("a", "Torus 8", "torus", (2.0, 2.0), best=True)
     usual = labels([one, far], (None, None))["a"]
-    assert labels([one, far], (None, 1.9)) == {"a": usual, "far": "bottom left"}
+    beside = {"a": usual, "far": Label("Torus 8", "bottom left")}
+    assert labels([one, far], (None, 1.9)) == beside
     assert labels([replace(one, best=False)], (None, None)) == {}
+
+
+CROWDED = (
+    ("Rewired 64 of degree 4", 54587.2, 7824.7),
+    ("Rewired 64 of degree 4, cheaper cables", 42097.6, 7940.6),
+    ("Torus 8×8", 35852.8, 9476.0),
+    ("Torus 32, 2 copies each", 27526.4, 15196.0),
+    ("Torus 64, links × 2", 23363.2, 26516.0),
+)
+"""The front of 64 GPUs of 4 ports: dollars, and µs of the mix."""
+
+
+@pytest.mark.parametrize("room", [(283.0, 178.0), (283.0, 208.0), (337.0, 334.0), (613.0, 586.0)])
+def test_every_network_of_a_usual_front_has_its_name(room):
+    """On a phone, a small and a large page: beside its mark, else led to it."""
+    dots = [Dot(name, name, name, place, best=True) for name, *place in CROWDED]
+    dots.append(Dot("lattice", "lattice", "lattice", (50600.0, 8950.0), best=False))
+    bounds = (None, 7470.0)
+    found = labels(dots, bounds, room)
+    assert {key: each.text.replace("<br>", " ") for key, each in found.items()} == {
+        name: name for name, *_ in CROWDED
+    }
+    ends = {key: each.end for key, each in found.items() if each.end}
+    # A point beyond the axes is not drawn, nor what is written there.
+    assert all(0 < across < 54587.2 * 1.08 and up > bounds[1] for across, up in ends.values())
+    assert not (room[0] > 600 and any("Torus" in key for key in ends))
+    figure = proposals_figure(dots, axes=("dollars", "mix"), bounds=bounds, size=room)
+    written = [text for trace in figure.data for text in trace.text or () if text]
+    assert sorted(written) == sorted(each.text for each in found.values())
+    led = [trace for trace in figure.data if trace.mode == "lines+text"]
+    assert {trace.legendgroup: (trace.x[1], trace.y[1]) for trace in led} == ends
 
 
 def test_the_page_says_which_sizes_its_times_are_for(stands):

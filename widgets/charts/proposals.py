@@ -5,14 +5,20 @@ What no network with the same ports is below is a line that no dot can cross.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import plotly.graph_objects as go
 
 from ccl import text
 from widgets.charts.comparison import LOOKS, SYMBOLS, Look, dress, log_axis, log_ticks, settle
+from widgets.charts.labels import Box, Label, Place, place_labels
+
+PLOT = (340.0, 250.0)
+"""Pixels of a small plot, in which no two names may meet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +98,7 @@ def proposals_figure(
     bounds: tuple[float | None, float | None] = (None, None),
     scheme: str | None = "light",
     height: int | None = None,
+    size: Place | None = None,
 ) -> go.Figure:
     """Draw networks in two respects.
 
@@ -107,12 +114,14 @@ def proposals_figure(
         ``light``, ``dark`` or ``auto``; dark before a page has said.
     height
         In pixels; None fills what it is put into.
+    size
+        Pixels between the axes, for names; None is a small plot.
     """
     look = LOOKS[scheme or "dark"]
     figure = go.Figure()
     _best(figure, dots, look)
     families = list(dict.fromkeys(each.family for each in dots))
-    spots = labels(dots, bounds)
+    spots = labels(dots, bounds, size or PLOT)
     for number, family in enumerate(families):
         several = [each for each in dots if each.family == family]
         _family(figure, several, number, look=look, axes=axes, spots=spots)
@@ -152,18 +161,21 @@ def _family(
     *,
     look: Look,
     axes: tuple[str, str],
-    spots: Mapping[str, str],
+    spots: Mapping[str, Label],
 ) -> None:
     """Add the marks of a family, with names where there is room for them."""
     tone = look.lines[number % len(look.lines)]
+    beside = [spots.get(each.key, Label("", "top right")) for each in dots]
+    font = {"size": 10.5, "color": look.soft}
     figure.add_scatter(
         x=[each.place[0] for each in dots],
         y=[each.place[1] for each in dots],
         name=dots[0].family,
+        legendgroup=dots[0].family,
         mode="markers+text",
-        text=[each.name if each.key in spots else "" for each in dots],
-        textposition=[spots.get(each.key, "top right") for each in dots],
-        textfont={"size": 10.5, "color": look.soft},
+        text=["" if each.end else each.text for each in beside],
+        textposition=[each.spot for each in beside],
+        textfont=font,
         cliponaxis=False,
         marker={
             "symbol": SYMBOLS[(number + number // len(look.lines)) % len(SYMBOLS)],
@@ -176,69 +188,86 @@ def _family(
         hovertext=[_hover(each, axes) for each in dots],
         hovertemplate="%{hovertext}<extra></extra>",
     )
+    for dot, label in zip(dots, beside, strict=True):
+        if label.end:
+            _leader(figure, dot, label, font=font)
 
 
-PLOT = (340.0, 250.0)
-"""Pixels of a small plot, in which no two names may meet."""
-LETTER, LINE, MARK = 5.8, 13.0, 6.0
-"""Pixels of a letter, of a line of text, and from the middle of a mark to its edge."""
+def _leader(figure: go.Figure, dot: Dot, label: Label, *, font: Mapping[str, Any]) -> None:
+    """Add a name that stands away from its mark, and a line to it; it goes with its family."""
+    figure.add_scatter(
+        x=[dot.place[0], *(label.end or ())[:1]],
+        y=[dot.place[1], *(label.end or ())[1:]],
+        mode="lines+text",
+        text=["", label.text],
+        textposition=label.spot,
+        textfont=font,
+        line={"color": font["color"], "width": 0.8},
+        legendgroup=dot.family,
+        showlegend=False,
+        hoverinfo="skip",
+        cliponaxis=False,
+    )
 
-Box = tuple[float, float, float, float]
-"""Left, right, bottom and top, in pixels."""
 
+def labels(
+    dots: Sequence[Dot], bounds: tuple[float | None, float | None], size: Place = PLOT
+) -> dict[str, Label]:
+    """Return where the names of the best and of the chosen stand, by key, the chosen one first.
 
-def labels(dots: Sequence[Dot], bounds: tuple[float | None, float | None]) -> dict[str, str]:
-    """Return where the names of the best and of the chosen stand beside their marks, by key.
-
-    They lie towards the middle, off the front, if they meet no name, mark or bound there, else
-    elsewhere around the mark; a name without room is left out, since hovering tells it.
+    Ends of leaders are values in both respects; what has no name, hovering tells.
     """
-    scales = [_scale([each.place[i] for each in dots], bounds[i], PLOT[i]) for i in (0, 1)]
-    at = {each.key: (scales[0](each.place[0]), scales[1](each.place[1])) for each in dots}
-    marks = {key: (x - MARK, x + MARK, y - MARK, y + MARK) for key, (x, y) in at.items()}
-    taken: list[Box] = []
+    scales = [_scale([each.place[i] for each in dots], bounds[i], size[i]) for i in (0, 1)]
+    marks = {
+        each.key: (scales[0].pixel(each.place[0]), scales[1].pixel(each.place[1])) for each in dots
+    }
+    lines: list[Box] = []
     for i, bound in enumerate(bounds):
         if bound is not None:
-            place = scales[i](bound)
-            taken.append((0.0, PLOT[0], place, place) if i else (place, place, 0.0, PLOT[1]))
-    spots: dict[str, str] = {}
-    places = [each.place[0] for each in dots]
-    middle = (min(places, default=0.0) + max(places, default=0.0)) / 2
-    for dot in sorted(dots, key=lambda each: not each.chosen):
-        if not (dot.best or dot.chosen):
-            continue
-        tries = ["bottom left", "top left", "bottom right", "top right"]
-        for spot in tries if dot.place[0] > middle else tries[::-1]:
-            box = _box(at[dot.key], spot, LETTER * len(dot.name))
-            others = [marks[key] for key in marks if key != dot.key]
-            inside = box[0] >= 0 and box[1] <= PLOT[0]
-            if inside and not any(_meet(box, each) for each in (*taken, *others)):
-                spots[dot.key] = spot
-                taken.append(box)
-                break
-    return spots
+            at = scales[i].pixel(bound)
+            lines.append((0.0, size[0], at, at) if i else (at, at, 0.0, size[1]))
+    named = sorted((d for d in dots if d.best or d.chosen), key=lambda each: not each.chosen)
+    names = {each.key: each.name for each in named}
+    curve = _steps(sorted(marks[each.key] for each in dots if each.best))
+    return {
+        key: each
+        if each.end is None
+        else replace(each, end=(scales[0].value(each.end[0]), scales[1].value(each.end[1])))
+        for key, each in place_labels(names, marks, size=size, lines=lines, curve=curve).items()
+    }
 
 
-def _scale(values: Sequence[float], bound: float | None, length: float) -> Callable[[float], float]:
-    """Return what turns a value into pixels, as `_axis` draws it."""
+def _steps(best: Sequence[Place]) -> list[Box]:
+    """Return the flat boxes of the line that joins the best, as `_best` draws it."""
+    flat = [(x, right, y, y) for (x, y), (right, _) in itertools.pairwise(best)]
+    upright = [(right, right, low, y) for (_, y), (right, low) in itertools.pairwise(best)]
+    return flat + upright
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """From values to pixels and back, as `_axis` draws it."""
+
+    begin: float
+    end: float
+    length: float
+    log: bool
+
+    def pixel(self, value: float) -> float:
+        share = (math.log(value) if self.log else value) - self.begin
+        return share / (self.end - self.begin) * self.length
+
+    def value(self, pixel: float) -> float:
+        found = self.begin + pixel / self.length * (self.end - self.begin)
+        return math.exp(found) if self.log else found
+
+
+def _scale(values: Sequence[float], bound: float | None, length: float) -> _Scale:
     spread = [*values, *([] if bound is None else [bound])]
     low, high = min(spread, default=0.0), max(spread, default=1.0)
     if low <= 0:
-        return lambda value: value / (high or 1.0) * length
-    begin, end = math.log(low / 1.08), math.log(high * 1.08)
-    return lambda value: (math.log(value) - begin) / (end - begin) * length
-
-
-def _box(at: tuple[float, float], spot: str, width: float) -> Box:
-    """Return what a name beside a mark covers."""
-    (x, y), (upright, side) = at, spot.split()
-    left = x + MARK if side == "right" else x - MARK - width
-    bottom = y + MARK if upright == "top" else y - MARK - LINE
-    return left, left + width, bottom, bottom + LINE
-
-
-def _meet(one: Box, other: Box) -> bool:
-    return one[0] < other[1] and other[0] < one[1] and one[2] < other[3] and other[2] < one[3]
+        return _Scale(0.0, high or 1.0, length, log=False)
+    return _Scale(math.log(low / 1.08), math.log(high * 1.08), length, log=True)
 
 
 def _hover(dot: Dot, axes: tuple[str, str]) -> str:

@@ -171,11 +171,22 @@ def _show_plot(app: Dash, studies: Studies) -> None:
             "figure": ui.figure(ids.PROPOSE_PLOT),
             "found": Output(ids.PROPOSE_FOUND, "data-empty"),
         },
-        inputs={**LOOKED, "scheme": Input(ids.SCHEME_NOW, "data")},
+        inputs={
+            **LOOKED,
+            "scheme": Input(ids.SCHEME_NOW, "data"),
+            "size": Input(ids.PROPOSE_SIZE, "data"),
+        },
         state=JOB,
     )
     def on_plot(
-        *, job: Json | None, up: str, across: str, chosen: str, scheme: str | None, **_: Any
+        *,
+        job: Json | None,
+        up: str,
+        across: str,
+        chosen: str,
+        scheme: str | None,
+        size: list[float] | None,
+        **_: Any,
     ) -> Json:
         stands = _standing(studies, job, _prices())
         if stands is None or not stands.networks:
@@ -186,8 +197,13 @@ def _show_plot(app: Dash, studies: Studies) -> None:
             axes=(across, up),
             bounds=(bounds.get(across), bounds.get(up)),
             scheme=scheme,
+            size=(size[0], size[1]) if size else None,
         )
         return {"figure": figure, "found": "false"}
+
+    app.clientside_callback(
+        ClientsideFunction("topoloom", "measured"), Input(ids.PROPOSE_SEEN, "data")
+    )
 
 
 def _show_cards(app: Dash, studies: Studies) -> None:

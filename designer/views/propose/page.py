@@ -75,6 +75,7 @@ def stores() -> list[Any]:
         dcc.Store(id=ids.PROPOSE_SEEN),
         dcc.Store(id=ids.PROPOSE_CHOSEN, data=""),
         dcc.Store(id=ids.PROPOSE_PARTS, data=[]),
+        dcc.Store(id=ids.PROPOSE_SIZE),
         dcc.Store(id=ids.PROPOSE_BEAT),
         dcc.Store(id=ids.PROPOSE_BUSY, data=False),
         dcc.Interval(id=ids.PROPOSE_TICK, interval=400, disabled=True),
