@@ -66,6 +66,7 @@ def open_players(page: Page, tmp_path: Path, results: dict[str, Any]) -> None:
     html = PAGE.replace("STATE", json.dumps(state).replace("<", "\\u003c"))
     (tmp_path / "players.html").write_text(html.replace("BUNDLE", bundle), encoding="utf-8")
     page.goto((tmp_path / "players.html").as_uri())
+    expect(page.locator(".tlp-side")).to_have_count(2)
     page.wait_for_function(f"() => {PAIR}.sides.every((side) => side.playback)")
 
 
