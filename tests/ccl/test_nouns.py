@@ -86,7 +86,7 @@ class TestLink:
             (("a", "b", -3.0), "positive bandwidth, got -3.0 GB/s"),
             (("a", "b", math.inf), "positive bandwidth, got inf GB/s"),
             (("a", "b", math.nan), "positive bandwidth, got nan GB/s"),
-            (("a", "b", 1.0, -0.1), "latency of zero or more, got -0.1 µs"),
+            (("a", "b", 1.0, -0.1), "alpha of zero or more, got -0.1 µs"),
             (("a", "b", 1.0, 0.0, "", 0), "stands for 0 links"),
         ],
     )

@@ -231,7 +231,7 @@ def test_loops_are_left_out():
         (graph(("a", "b", {"bandwidth": True})), "give a number in GB/s"),
         (graph(("a", "b", {"bandwidth": 10**400})), "edge a->b"),
         (graph(("a", "b", {"bandwidth": -1})), "needs a positive bandwidth, got -1"),
-        (graph(("a", "b", {"bandwidth": 1, "alpha": -1})), "a latency of zero or more"),
+        (graph(("a", "b", {"bandwidth": 1, "alpha": -1})), "an alpha of zero or more"),
         (graph(("a", "b", {"bandwidth": 1, "count": 1.5})), "give a whole number"),
         (graph(("a", "b", {"bandwidth": 1, "count": 0})), "stands for 0 links"),
         (graph(("a", "z", {"bandwidth": 1})), "names z, which is not a device"),
