@@ -46,6 +46,7 @@ from formulations.engines.list_scheduling.timed import (
     one_after,
     quickest_hop,
     reverse_transfers,
+    sizes_of,
     transfers_of,
 )
 from formulations.engines.reverse_time import adding, irreversible
@@ -379,8 +380,7 @@ class Form:
     def __init__(self, problem: Problem, pattern: Pattern) -> None:
         self.problem = adding(problem) if problem.collective.reduces else problem
         self.pattern = pattern
-        chunks = self.problem.collective.chunks
-        self.nbytes = np.array([chunk.size for chunk in chunks], dtype=float)
+        self.nbytes = sizes_of(self.problem.collective)
         self.transfers = transfers_of(self.problem.topology, fewer=True)
         self.back = (
             reverse_transfers(transfers_of(self.problem.topology.reversed(), fewer=True))

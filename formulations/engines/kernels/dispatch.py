@@ -289,7 +289,7 @@ def _choose(net, work, state, weights, transfer, now, eager):
                 break  # nor is it for any other chunk of the size
         if free and not _too_late(net, work, state, weights, transfer, each, now, eager):
             score = _score(net, work, state, weights, transfer, each, now, eager)
-            if state.lacking[each] == 1:
+            if state.lacking[each] == 1 and not eager:
                 _note(net, work, state, each, device, now, score == -NEVER)
             if score > top:
                 top = score

@@ -43,6 +43,7 @@ from formulations.engines.list_scheduling.timed import (
     in_epochs,
     one_after,
     reverse_transfers,
+    sizes_of,
     transfers_of,
 )
 from formulations.engines.reverse_time import Half, adding, halves
@@ -94,7 +95,7 @@ class Side:
     @cached_property
     def nbytes(self) -> np.ndarray:
         """Bytes of each chunk."""
-        return np.array([chunk.size for chunk in self.collective.chunks], dtype=float)
+        return sizes_of(self.collective)
 
     def task(self, *, after: After | None = None, of: np.ndarray | None = None) -> Task:
         """Return what has to be done from the beginning, or after something else.
@@ -218,7 +219,7 @@ class Offers:
             plan = reordered(
                 self.transfers,
                 plan,
-                sizes_of(problem),
+                sizes_of(problem.collective),
                 goal=run.proof.makespan,
                 over=lambda: run.expired or (run.left is not None and run.left < after),
             )
@@ -228,7 +229,7 @@ class Offers:
         """Offer what is still held, unless a better plan is known elsewhere."""
         plan, self.held = self.held, None
         if plan is not None:
-            stop = ends(self.transfers, plan, sizes_of(self.run.problem))
+            stop = ends(self.transfers, plan, sizes_of(self.run.problem.collective))
             if float(stop.max()) < self.run.best_known():
                 self.run.report("verifying and replaying the plan")
                 self._offered(plan)
@@ -413,7 +414,7 @@ def _spread(
 
     after = None
     if added is not None:
-        sizes = sizes_of(run.problem)
+        sizes = sizes_of(run.problem.collective)
         stop = float(ends(transfers, added, sizes).max())
         finder.plans(side, goal=_least(transfers, tail.collective), found=keep, final=False)
         if best is not None and offers.take(
@@ -422,11 +423,6 @@ def _spread(
             return
         after = _after(transfers, added, tail, sizes)
     finder.plans(side, goal=run.bounds[0].makespan, found=join, after=after)
-
-
-def sizes_of(problem: Problem) -> np.ndarray:
-    """Return the bytes of each chunk, shape (chunks,)."""
-    return np.array([chunk.size for chunk in problem.collective.chunks], dtype=float)
 
 
 def _least(transfers: Transfers, collective: Collective) -> float:

@@ -37,6 +37,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ccl.collective import Collective
 from ccl.plans import Schedule, Send
 from ccl.problem import Problem
 from ccl.topology import Topology, binding_limits, no_collection
@@ -318,6 +319,11 @@ def backwards(
     return TimedTransfers(same, timed.chunk, last - stop, timed.group), last
 
 
+def sizes_of(collective: Collective) -> np.ndarray:
+    """Return the bytes of each chunk, shape (chunks,)."""
+    return np.array([chunk.size for chunk in collective.chunks], dtype=float)
+
+
 def in_epochs(
     problem: Problem,
     transfers: Transfers,
@@ -333,7 +339,7 @@ def in_epochs(
     the second waits for the first; by default each waits for all of its chunk that came before.
     `terms` are the ranks whose contributions each carries, where they are named.
     """
-    sizes = np.array([chunk.size for chunk in problem.collective.chunks], dtype=float)
+    sizes = sizes_of(problem.collective)
     tau = epoch_duration or quickest_hop(problem, transfers, timed, sizes)
     timed = _parted(problem, transfers, timed)
     order = _ordered(transfers, timed, sizes, waits)
