@@ -88,7 +88,7 @@ class Passes:
         after: np.ndarray,
     ) -> None:
         many, links = len(transfer), len(transfers.topology.links)
-        self._shared = bool(binding_limits(transfers.topology))
+        self._topology = transfers.topology
         self._there = (*transfers.arrays, links)
         self._back = (*mirrored(transfers), links)
         self._jobs = transfer, nbytes, np.bincount(after, minlength=many)
@@ -116,7 +116,7 @@ class Passes:
 
         Times that no plan has under shared limits meet no goal.
         """
-        goal = 0.0 if self._shared else goal
+        goal = 0.0 if binding_limits(self._topology) else goal
         best, stalled, end = first, 0, first[1]
         least = float(end.max(initial=0.0))
         for _ in range(ROUNDS):

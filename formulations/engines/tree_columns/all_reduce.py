@@ -49,7 +49,7 @@ from formulations.engines.tree_columns.patterns import (
     enriched,
     met,
 )
-from formulations.engines.tree_columns.pieces import Jobs, images_apart, jobs_of, joined
+from formulations.engines.tree_columns.pieces import Pieces, images_apart, joined
 from formulations.engines.tree_columns.routes import Routes
 from formulations.engines.tree_columns.search import Search
 from formulations.engines.tree_columns.task import Task, task_of
@@ -113,7 +113,7 @@ class Whole:
         weighted = self._plans.weighted(parts, self._weighted, least=least)
         most = max(parts, most // crossings)
         near = Near(*weighted, style, base // order, parts, most)
-        return self._plans.offered(near, self._jobs)
+        return self._plans.offered(near, task.symmetry, self._pieces)
 
     @property
     def _chunks(self) -> int:
@@ -130,7 +130,7 @@ class Whole:
         pieces = parts * self._chunks // task.symmetry.order
         return modelled(task, patterns, nbytes=self._nbytes, pieces=pieces, limits=self.limits)
 
-    def _jobs(self, cut: Cut) -> Jobs:
+    def _pieces(self, cut: Cut, group: Symmetry | None) -> Pieces:
         task = self.trees[0]
         order = task.symmetry.order
 
@@ -138,8 +138,7 @@ class Whole:
             return np.asarray(pieces[:, None] * order + np.arange(order))
 
         nbytes = self._nbytes / (cut.parts * self._chunks // order)
-        group = images_apart(task.symmetry, cut.used)
-        return jobs_of(task, cut.model, many=cut.many, nbytes=nbytes, numbers=numbers, group=group)
+        return Pieces(task, cut.model, nbytes=nbytes, numbers=numbers, group=group)
 
 
 def rootless(
@@ -279,7 +278,7 @@ class AllReduce:
         routes, plans, jobs = Routes(self.problem.topology), [], []
         group = self._moving(pair)
         for half, cut in zip(self.halves, pair, strict=True):
-            own = half.jobs(cut, group)
+            own = half.pieces(cut, group).jobs(*cut.pieces)
             if self.limits.too_many(own):
                 return inf
             best = own.best(cut.model.routes.transfers, goal=half.bound, over=self.limits.reached)

@@ -29,6 +29,7 @@ from formulations.core.run import Run
 from formulations.engines.epoch_grid.relay_paths import let_through
 from formulations.engines.list_scheduling.reordering import Pass
 from formulations.engines.tree_columns import CROSSINGS, SENDS
+from formulations.engines.tree_columns.exchanges import Beginning, exchanged
 from formulations.engines.tree_columns.heads_tails import (
     STYLES,
     Cut,
@@ -39,7 +40,7 @@ from formulations.engines.tree_columns.heads_tails import (
 )
 from formulations.engines.tree_columns.partners import partners
 from formulations.engines.tree_columns.patterns import Pattern, directed, enriched, priced
-from formulations.engines.tree_columns.pieces import Jobs, images_apart, jobs_of
+from formulations.engines.tree_columns.pieces import Jobs, Pieces, images_apart
 from formulations.engines.tree_columns.routes import Routes
 from formulations.engines.tree_columns.search import Search
 from formulations.engines.tree_columns.task import Task, task_of
@@ -83,13 +84,19 @@ DEEPER = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0)
 ROUNDS = 2
 """How often trees are sought at the prices of the weights."""
 
+TURNS_SHARE = 0.5
+"""Of the time, after which the best plan is changed piece by piece, where weights promise more."""
+
+TRIED = 3
+"""Plans that are changed piece by piece at most."""
+
 NAMED = 5.0
 """How often longer verifying takes where sends name ranks, as long as none was timed."""
 
 USUAL = 1e-5
 """Seconds that verifying takes for each send and wait, as long as none was timed."""
 
-PATIENCE = 1.0
+PATIENCE = 3.0
 """How often longer than verifying a plan takes it waits for a better one."""
 
 
@@ -116,6 +123,7 @@ class Limits:
     begun: float = field(default_factory=clock, init=False)
     rates: dict[bool, float] = field(default_factory=dict, init=False)
     unnamed: bool = field(default=True, init=False)
+    begun_with: list[Beginning] = field(default_factory=list, init=False)
 
     @property
     def left(self) -> float:
@@ -130,6 +138,31 @@ class Limits:
         """Return whether what takes so many µs is not better than the best, by a share of it."""
         known = self.known if self.waiting is None else min(self.known, self.waiting.time)
         return time >= known * (1 - share)
+
+    def begin(self, found: Beginning) -> None:
+        """Keep a plan whose pieces may take other trees, while it is one of the quickest few."""
+        if found.small and not self.shared:
+            self.begun_with = sorted([*self.begun_with, found], key=lambda each: each.time)[:TRIED]
+
+    def exchanging(self) -> bool:
+        """Return whether it is time to change the quickest plans piece by piece, and worth it."""
+        half = self.begun + TURNS_SHARE * (self.deadline - self.begun)
+        return clock() >= half and bool(self._changeable)
+
+    @property
+    def _changeable(self) -> list[Beginning]:
+        known = self.known if self.waiting is None else min(self.known, self.waiting.time)
+        return [each for each in self.begun_with if each.worth(known)]
+
+    def exchange(self) -> None:
+        """Offer plans whose pieces take other trees, where that is worth it and time is left."""
+        begun = self._changeable
+        if begun and not self.reached():
+            exchanged(begun, offer=self._changed, left=lambda: self.left, over=self.reached)
+
+    def _changed(self, jobs: Jobs, cut: Cut, plan: Pass) -> None:
+        self.offer(jobs, cut, plan)
+        self.verify(now=False)
 
     @property
     def known(self) -> float:
@@ -293,7 +326,7 @@ def by_turns(kinds: Sequence[Kind], first: int, limits: Limits) -> None:
     while any(each.left for each in kinds):
         limits.verify(now=False)
         least = min(each.best for each in kinds)
-        if (least < inf or limits.known < inf) and limits.reached():
+        if (least < inf or limits.known < inf) and (limits.reached() or limits.exchanging()):
             break
         able = [each for each in kinds if each.left]
         order = [
@@ -305,6 +338,7 @@ def by_turns(kinds: Sequence[Kind], first: int, limits: Limits) -> None:
             for place, each in enumerate(able)
         ]
         able[min(order)[-1]].step(first)
+    limits.exchange()
     limits.verify(now=True)
 
 
@@ -356,19 +390,23 @@ class Plans:
             self._weights[parts] = model, model.best(least)
         return self._weights[parts]
 
-    def offered(self, near: Near, jobs_of_cut: Callable[[Cut], Jobs]) -> float:
+    def offered(
+        self, near: Near, symmetry: Symmetry, pieces_of: Callable[[Cut, Symmetry | None], Pieces]
+    ) -> float:
         """Offer the plan of the best cut, unless its weights promise none; return its µs."""
         limits = self.limits
         if limits.beaten(near.weights.time, WORTH):
             return near.weights.time
         cut = min(near.options(), key=lambda each: each.excess)
         if cut.key not in self._known:
-            jobs, goal = jobs_of_cut(cut), limits.run.proof.makespan
+            pieces = pieces_of(cut, images_apart(symmetry, cut.used))
+            jobs, goal = pieces.jobs(*cut.pieces), limits.run.proof.makespan
             # Images of too few may stand for others.
             if len(jobs) > CROSSINGS or limits.too_many(jobs):
                 self._known[cut.key] = inf
                 return inf
             plan = jobs.best(cut.model.routes.transfers, goal=goal, over=limits.reached)
+            limits.begin(Beginning(plan, pieces, cut, near.weights.time))
             self._known[cut.key] = limits.offer(jobs, cut, plan)
         return self._known[cut.key]
 
@@ -478,7 +516,7 @@ class Directed:
         nbytes = self.task.nbytes
         return modelled(self.task, self.patterns, nbytes=nbytes, pieces=pieces, limits=self.limits)
 
-    def jobs(self, cut: Cut, group: Symmetry | None = None) -> Jobs:
+    def pieces(self, cut: Cut, group: Symmetry | None) -> Pieces:
         """Return the pieces of all roots, of which those that a group moves may be one."""
         parts = cut.parts
         ranks, of_root, demands = self.task.symmetry.ranks, self.of_root, self.task.demands
@@ -489,9 +527,7 @@ class Directed:
             return np.asarray(base[pieces // parts] * parts + (pieces % parts)[:, None])
 
         nbytes = self.task.nbytes / (self.per_root * parts)
-        return jobs_of(
-            self.task, cut.model, many=cut.many, nbytes=nbytes, numbers=numbers, group=group
-        )
+        return Pieces(self.task, cut.model, nbytes=nbytes, numbers=numbers, group=group)
 
     def first(self, counts: Sequence[int]) -> int:
         """Return the number of pieces to begin with."""
@@ -513,10 +549,9 @@ class Directed:
     def attempt(self, count: int, *, style: Style) -> float:
         """Offer a plan of about so many pieces per root; return its µs."""
         near = self.near(count, style=style)
-        return inf if near is None else self._plans.offered(near, self._moved)
-
-    def _moved(self, cut: Cut) -> Jobs:
-        return self.jobs(cut, images_apart(self.task.symmetry, cut.used))
+        if near is None:
+            return inf
+        return self._plans.offered(near, self.task.symmetry, self.pieces)
 
     @property
     def pairs(self) -> np.ndarray | None:

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 
@@ -169,16 +171,31 @@ def images_apart(symmetry: Symmetry, patterns: Iterable[Pattern]) -> Symmetry | 
     return group
 
 
-def jobs_of(
-    task: Task,
-    model: HeadsAndTails,
-    *,
-    many: np.ndarray,
-    nbytes: np.ndarray,
-    numbers: Callable[[int, np.ndarray], np.ndarray],
-    group: Symmetry | None,
-) -> Jobs:
-    """Return the pieces of all roots, those of which others are images under the group.
+class Part(NamedTuple):
+    """What one piece and its images do along a pattern; c crossings of each, m images in all.
+
+    Parameters
+    ----------
+    route
+        Number of the path of each crossing, shape (m * c,), one image after the other.
+    before, after
+        Pairs of which the second waits for the first, each shape (pairs,).
+    head, tail
+        µs before each can begin, and that it and what has to follow it take, each shape (m * c,).
+    terms
+        Ranks whose contributions each carries; nothing where none is named.
+    """
+
+    route: np.ndarray
+    before: np.ndarray
+    after: np.ndarray
+    head: np.ndarray
+    tail: np.ndarray
+    terms: list[frozenset[int]]
+
+
+class Pieces:
+    """Pieces of all roots, those of which others are images under the group, along any patterns.
 
     Parameters
     ----------
@@ -186,8 +203,6 @@ def jobs_of(
         With the group of which representatives have images.
     model
         With the pool, and where its paths have numbers.
-    many
-        Pieces of each pattern, shape (patterns,).
     nbytes
         Of a piece of each demand, shape (demands,).
     numbers
@@ -196,45 +211,80 @@ def jobs_of(
     group
         What `images_apart` has found for the patterns.
     """
-    patterns, routes, whole = model.patterns, model.routes, task.symmetry
-    cosets = np.arange(whole.order)[:, None] if group is None else whole.cosets(group)
-    first = cosets[:, 0]
-    images = routes.images(whole.links[first] if len(first) > 1 else None)
-    parts: list[tuple[np.ndarray, ...]] = []
-    terms: list[frozenset[int]] = []
-    done = 0
-    for demand, size in enumerate(nbytes.tolist()):
-        own = [k for k in np.flatnonzero(many).tolist() if patterns[k].demand == demand]
-        turns = np.concatenate([(np.arange(many[k]) + 0.5) / many[k] for k in own])
-        order = np.argsort(turns, kind="stable")
-        pieces = np.repeat(own, many[own])[order].tolist()
-        chunks = numbers(demand, np.arange(len(pieces)))
-        for turn, k, row in zip(turns[order].tolist(), pieces, chunks, strict=True):
-            part = _copied(patterns[k], routes, images, chunks=row[cosets], nbytes=size)
-            parts.append((*part[:3], part[3] + done, part[4] + done, part[5], turn + 0 * part[5]))
-            terms += _moved(patterns[k].terms, whole.ranks[first])
-            done += len(part[0])
-    route, chunk, sizes, before, after, tail, turn = map(np.concatenate, zip(*parts, strict=True))
-    named = tuple(terms) or None
-    return Jobs(route, chunk, sizes, before, after, tail, turn, terms=named, group=group)
 
+    def __init__(
+        self,
+        task: Task,
+        model: HeadsAndTails,
+        *,
+        nbytes: np.ndarray,
+        numbers: Callable[[int, np.ndarray], np.ndarray],
+        group: Symmetry | None,
+    ) -> None:
+        self.model, self.group, self.whole = model, group, task.symmetry
+        self._nbytes, self._numbers = nbytes, numbers
+        order = self.whole.order
+        self._cosets = np.arange(order)[:, None] if group is None else self.whole.cosets(group)
+        self._first = self._cosets[:, 0]
+        moved = self.whole.links[self._first] if len(self._first) > 1 else None
+        self._images = model.routes.images(moved)
+        self._parts: dict[int, Part] = {}
 
-def _copied(
-    pattern: Pattern, routes: Routes, images: np.ndarray, *, chunks: np.ndarray, nbytes: float
-) -> tuple[np.ndarray, ...]:
-    """Return routes, chunks, bytes, waits and tails of the crossings of a piece and its images."""
-    own, order = np.array([routes.number(each) for each in pattern.routes]), len(images)
-    delays = routes.transfers.delay(nbytes)[own]
-    tail = delays + pattern.heads(delays.tolist())[1]
-    offset = len(own) * np.arange(order)[:, None]
-    return (
-        images[:, own].ravel(),
-        np.repeat(chunks, len(own), axis=0),
-        np.full(len(own) * order, nbytes),
-        (pattern.before + offset).ravel(),
-        (pattern.after + offset).ravel(),
-        np.tile(tail, order),
-    )
+    def part(self, pattern: int) -> Part:
+        """Return what a piece along a pattern does."""
+        if pattern not in self._parts:
+            self._parts[pattern] = self._made(self.model.patterns[pattern])
+        return self._parts[pattern]
+
+    def _made(self, pattern: Pattern) -> Part:
+        routes, images = self.model.routes, self._images
+        own, order = np.array([routes.number(each) for each in pattern.routes]), len(images)
+        delays = routes.transfers.delay(self._nbytes[pattern.demand])[own]
+        head, tail = pattern.heads(delays.tolist())
+        offset = len(own) * np.arange(order)[:, None]
+        return Part(
+            images[:, own].ravel(),
+            (pattern.before + offset).ravel(),
+            (pattern.after + offset).ravel(),
+            np.tile(head, order),
+            np.tile(delays + tail, order),
+            _moved(pattern.terms, self.whole.ranks[self._first]),
+        )
+
+    def begins(self, patterns: Sequence[int]) -> np.ndarray:
+        """Return where the crossings of each piece begin, and how many all are."""
+        return np.cumsum([0, *(len(self.part(each).route) for each in patterns)])
+
+    def jobs(self, patterns: Sequence[int], turns: np.ndarray) -> Jobs:
+        """Return the crossings of pieces, given those of a demand one after the other.
+
+        Parameters
+        ----------
+        patterns
+            Of each piece.
+        turns
+            Of each, `Jobs.turn`, shape (pieces,).
+        """
+        parts, sizes = [self.part(each) for each in patterns], np.diff(self.begins(patterns))
+        demand = self.model.demand[list(patterns)]
+        many = np.bincount(demand, minlength=len(self._nbytes))
+        rows = [self._numbers(place, np.arange(each)) for place, each in enumerate(many.tolist())]
+        chunks = np.concatenate(rows)[:, self._cosets]
+        # One row of each image of a piece, then one of each of its crossings.
+        lengths = np.repeat(sizes // chunks.shape[1], chunks.shape[1])
+        offset = np.cumsum(sizes) - sizes
+        waits = np.repeat(offset, [len(each.before) for each in parts])
+        return Jobs(
+            route=np.concatenate([each.route for each in parts]),
+            chunk=np.repeat(chunks.reshape(-1, chunks.shape[2]), lengths, axis=0),
+            nbytes=np.repeat(self._nbytes[demand], sizes),
+            before=np.concatenate([each.before for each in parts]) + waits,
+            after=np.concatenate([each.after for each in parts]) + waits,
+            tail=np.concatenate([each.tail for each in parts]),
+            turn=np.repeat(turns, sizes),
+            terms=tuple(chain.from_iterable(each.terms for each in parts)) or None,
+            group=self.group,
+        )
 
 
 def _moved(terms: Sequence[frozenset[int]] | None, images: np.ndarray) -> list[frozenset[int]]:

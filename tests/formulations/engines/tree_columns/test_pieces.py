@@ -200,9 +200,16 @@ def test_numbers_of_pieces_are_climbed_with_the_cheap_ones_before_the_far_ones()
 
 
 def turns(
-    kinds: list[tuple[int, str, dict[int, float]]], many: int, *, known: float = math.inf
+    kinds: list[tuple[int, str, dict[int, float]]],
+    many: int,
+    *,
+    known: float = math.inf,
+    exchanging: int = 1000,
 ) -> list[tuple[str, int]]:
-    """Return the styles and numbers of pieces of the first attempts, four pieces first."""
+    """Return the styles and numbers of pieces of the first attempts, four pieces first.
+
+    After `exchanging` attempts it is time to change the best plans.
+    """
     tried: list[tuple[str, int]] = []
 
     def kind(family: int, style: str, makespans: dict[int, float]) -> Kind:
@@ -213,9 +220,14 @@ def turns(
         return Kind(family, attempt, [*makespans])
 
     limits = SimpleNamespace(
-        verify=lambda now: None, reached=lambda: len(tried) >= many, known=known
+        verify=lambda now: None,
+        reached=lambda: len(tried) >= many,
+        exchanging=lambda: len(tried) >= exchanging,
+        exchange=lambda: tried.append(("exchange", 0)),
+        known=known,
     )
     by_turns([kind(*each) for each in kinds], 4, limits)
+    assert tried.pop() == ("exchange", 0)
     return tried
 
 
@@ -225,6 +237,13 @@ def test_time_that_is_over_ends_it_once_there_is_a_plan_here_or_elsewhere(known,
     kinds = [(0, "a", {4: math.inf, 8: 7.0}), (1, "b", {4: math.inf, 8: math.inf})]
 
     assert len(turns(kinds, 1, known=known)) == many
+
+
+def test_when_it_is_time_for_exchanges_nothing_else_is_tried():
+    kinds = [(0, "a", {4: 8.0, 8: 7.0, 16: 6.0}), (1, "b", {4: 9.0, 8: 8.5})]
+
+    assert len(turns(kinds, 5)) == 5
+    assert len(turns(kinds, 5, exchanging=2)) == 2
 
 
 def test_what_had_to_begin_with_few_pieces_goes_on_to_more_before_other_styles():
