@@ -78,7 +78,8 @@ def refuses(problem: Problem) -> str | None:
 def run(run: Run, options: Options) -> Result:
     """Try numbers of pieces until a plan meets the bound or the time is over."""
     from formulations.engines.tree_columns.all_reduce import AllReduce  # noqa: PLC0415  it loads a solver
-    from formulations.engines.tree_columns.cuts import COUNTS, Directed, Limits  # noqa: PLC0415  likewise
+    from formulations.engines.tree_columns.cuts import COUNTS, Limits  # noqa: PLC0415  likewise
+    from formulations.engines.tree_columns.directed import Directed  # noqa: PLC0415  likewise
 
     seconds = SECONDS if run.left is None else run.left
     limits = Limits(clock() + seconds, run)

@@ -29,8 +29,6 @@ from formulations.core.preparing import clock
 from formulations.engines.list_scheduling.timed import transfers_of
 from formulations.engines.reverse_time import adding, halves
 from formulations.engines.tree_columns.cuts import (
-    POOL_SHARE,
-    Directed,
     Kind,
     Limits,
     Plans,
@@ -39,8 +37,8 @@ from formulations.engines.tree_columns.cuts import (
     modelled,
     most_crossings,
 )
+from formulations.engines.tree_columns.directed import POOL_SHARE, Directed, paired
 from formulations.engines.tree_columns.heads_tails import STYLES, Cut, HeadsAndTails, Near, Style
-from formulations.engines.tree_columns.partners import paired
 from formulations.engines.tree_columns.patterns import (
     Edge,
     Pattern,

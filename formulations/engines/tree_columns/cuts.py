@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from math import inf
 
 import numpy as np
 
-from ccl.errors import Infeasible, ScheduleError
+from ccl.errors import ScheduleError
 from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.result import PROOF_TOLERANCE
@@ -30,20 +30,11 @@ from formulations.engines.epoch_grid.relay_paths import let_through
 from formulations.engines.list_scheduling.reordering import Pass
 from formulations.engines.tree_columns import CROSSINGS, SENDS
 from formulations.engines.tree_columns.exchanges import Beginning, exchanged
-from formulations.engines.tree_columns.heads_tails import (
-    STYLES,
-    Cut,
-    HeadsAndTails,
-    Near,
-    Style,
-    Weights,
-)
-from formulations.engines.tree_columns.partners import partners
-from formulations.engines.tree_columns.patterns import Pattern, directed, enriched, priced
+from formulations.engines.tree_columns.heads_tails import Cut, HeadsAndTails, Near, Weights
+from formulations.engines.tree_columns.patterns import Pattern
 from formulations.engines.tree_columns.pieces import Jobs, Pieces, images_apart
 from formulations.engines.tree_columns.routes import Routes
-from formulations.engines.tree_columns.search import Search
-from formulations.engines.tree_columns.task import Task, task_of
+from formulations.engines.tree_columns.task import Task
 
 AS_WRITTEN = 3_000
 """Crossings at most where searches are as they are written, while they are being compiled."""
@@ -68,21 +59,6 @@ FAR = 1.2
 
 FAVOUR = 3
 """How many times as many pieces are tried of the best kind."""
-
-LATENT = 0.05
-"""Share of the time that data takes from which on latency counts."""
-
-LONGER = 1.15
-"""How often longer trees with fixed partners may take before their pieces are put into order."""
-
-POOL_SHARE = 0.25
-"""Of the time, for finding trees."""
-
-DEEPER = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0)
-"""What latency costs more, in shares of what links cost on average, at prices of the weights."""
-
-ROUNDS = 2
-"""How often trees are sought at the prices of the weights."""
 
 TURNS_SHARE = 0.5
 """Of the time, after which the best plan is changed piece by piece, where weights promise more."""
@@ -163,6 +139,12 @@ class Limits:
     def _changed(self, jobs: Jobs, cut: Cut, plan: Pass) -> None:
         self.offer(jobs, cut, plan)
         self.verify(now=False)
+
+    @property
+    def latency(self) -> float:
+        """The share that latency alone takes of what is proved."""
+        paths = [each.makespan for each in self.run.bounds if each.kind == "path"]
+        return max(paths, default=0.0) / (self.run.proof.makespan or inf)
 
     @property
     def known(self) -> float:
@@ -418,162 +400,3 @@ def able_at_once(topology: Topology, patterns: Iterable[Pattern]) -> list[Patter
     """
     fits = let_through(topology)
     return [each for each in patterns if all(map(fits, each.routes))]
-
-
-class Directed:
-    """Trees of a collective whose data spreads from roots or is added up at them.
-
-    Parameters
-    ----------
-    problem
-        All-gather, broadcast and the like, or their reversals.
-    limits
-        When to stop.
-    symmetric
-        Whether roots that look alike are one.
-    pairs
-        Between which ranks trees may cross switches, shape (ranks, ranks); None for all.
-    """
-
-    def __init__(
-        self,
-        problem: Problem,
-        limits: Limits,
-        *,
-        symmetric: bool = True,
-        pairs: np.ndarray | None = None,
-    ) -> None:
-        self.problem, self.limits = problem, limits
-        self._plans = Plans(limits)
-        self._able: list[Pattern] = []
-        self._seen = 0
-        self.task = task_of(problem, symmetric=symmetric, pairs=pairs)
-        search = Search(self.task, limits.run.backend, deadline=clock() + POOL_SHARE * limits.left)
-        found = search.run()
-        self.bound, self.pool = found.bound, found.pool
-        enriched(found, search)
-        self._deepened(search)
-
-    def _deepened(self, search: Search) -> None:
-        """Add trees that are the cheapest at what the weights pay for bandwidth."""
-        alpha = np.array([each.alpha for each in self.problem.topology.links])
-        for _ in range(ROUNDS if alpha.any() else 0):
-            before = len(self.pool)
-            prices = self.weighted(8).best(self.bound).prices
-            if self.limits.reached() or not prices.any():
-                return
-            # In units in which prices of rows are µs; only what they are to each other counts.
-            priced(search, prices / prices.sum(), alpha, DEEPER)
-            if len(self.pool) == before:
-                return
-
-    @property
-    def patterns(self) -> list[Pattern]:
-        """What pieces do along the trees of the pool.
-
-        Raises
-        ------
-        Infeasible
-            If shared limits let none through on all links of a path at once.
-        """
-        pool = self.pool
-        more = range(self._seen, len(pool))
-        self._seen = len(pool)
-        found = [directed(self.task, pool.demands[each], pool.columns[each]) for each in more]
-        self._able += able_at_once(self.problem.topology, found)
-        if len({each.demand for each in self._able}) < len(self.task.demands):
-            raise Infeasible("shared limits let no piece through on all links of a path at once")
-        return [*self._able]
-
-    @cached_property
-    def of_root(self) -> dict[int, list[int]]:
-        """Numbers of the chunks of each root."""
-        found: dict[int, list[int]] = {}
-        for number, chunk in enumerate(self.problem.collective.chunks):
-            ends = chunk.destinations if chunk.reduced else chunk.holders
-            found.setdefault(ends[0], []).append(number)
-        return found
-
-    @cached_property
-    def per_root(self) -> int:
-        """Chunks of a root before they are cut."""
-        return max(map(len, self.of_root.values()))
-
-    @cached_property
-    def crossings(self) -> int:
-        """Of the pieces of all roots, if each root has one."""
-        task, both = self.task, self.limits.run.problem.collective.kind == "all-reduce"
-        own = sum(len(each.others) for each in task.demands) * task.symmetry.order
-        return own * (2 if both else 1)
-
-    def able(self, counts: Sequence[int]) -> list[int]:
-        """Return the numbers of pieces that make no more crossings than there may be."""
-        most = most_crossings(self.task.symmetry.order)
-        return sorted({*(each for each in counts if each * self.crossings <= most), counts[0]})
-
-    def weighted(self, pieces: int) -> HeadsAndTails:
-        """Return the linear program for so many pieces of each root."""
-        nbytes = self.task.nbytes
-        return modelled(self.task, self.patterns, nbytes=nbytes, pieces=pieces, limits=self.limits)
-
-    def pieces(self, cut: Cut, group: Symmetry | None) -> Pieces:
-        """Return the pieces of all roots, of which those that a group moves may be one."""
-        parts = cut.parts
-        ranks, of_root, demands = self.task.symmetry.ranks, self.of_root, self.task.demands
-
-        def numbers(demand: int, pieces: np.ndarray) -> np.ndarray:
-            roots = ranks[:, demands[demand].root].tolist()
-            base = np.array([of_root[root] for root in roots]).T
-            return np.asarray(base[pieces // parts] * parts + (pieces % parts)[:, None])
-
-        nbytes = self.task.nbytes / (self.per_root * parts)
-        return Pieces(self.task, cut.model, nbytes=nbytes, numbers=numbers, group=group)
-
-    def first(self, counts: Sequence[int]) -> int:
-        """Return the number of pieces to begin with."""
-        few = [each for each in counts if each <= BEGIN and each * self.crossings <= FIRST]
-        return max(few, default=counts[0])
-
-    def near(self, count: int, *, style: Style) -> Near | None:
-        """Return weights for about so many pieces per root; None where there are too many."""
-        parts, most = max(1, count // self.per_root), most_crossings(self.task.symmetry.order)
-        if parts > 1 and parts * self.per_root * self.crossings > most:
-            return None
-        weighted = self._plans.weighted(parts, self._weighted, least=self.bound)
-        most = max(parts, most // (self.per_root * self.crossings))
-        return Near(*weighted, style, self.per_root, parts, most)
-
-    def _weighted(self, parts: int) -> HeadsAndTails:
-        return self.weighted(parts * self.per_root)
-
-    def attempt(self, count: int, *, style: Style) -> float:
-        """Offer a plan of about so many pieces per root; return its µs."""
-        near = self.near(count, style=style)
-        if near is None:
-            return inf
-        return self._plans.offered(near, self.task.symmetry, self.pieces)
-
-    @property
-    def pairs(self) -> np.ndarray | None:
-        """Between which ranks trees may cross switches; None for all."""
-        return self.task.sides[0].pairs
-
-    def offer(self, counts: Sequence[int]) -> None:
-        """Offer plans of about so many pieces per root."""
-        able = self.able(counts)
-        kinds = [Kind(0, partial(self.attempt, style=each), [*able]) for each in STYLES]
-        by_turns(kinds, self.first(able), self.limits)
-
-    def fixed(self) -> Directed:
-        """Return trees whose partners are fixed, if these are worth it, or itself."""
-        latent = float(self.weighted(1).alone.min()) > LATENT * self.bound
-        pairs = partners(self.task) if latent and not self.limits.reached() else None
-        if pairs is None:
-            return self
-        other = Directed(self.problem, self.limits, pairs=pairs)
-        return other if other._least <= LONGER * self._least else self
-
-    @cached_property
-    def _least(self) -> float:
-        """µs that weights promise to pieces in whatever order."""
-        return self.weighted(BEGIN).best(self.bound).time

@@ -75,6 +75,11 @@ class Pool:
         """How many trees there are."""
         return len(self.columns)
 
+    def copy(self) -> Pool:
+        """Return a pool of the same trees that grows by itself."""
+        known = [*self.columns], [*self.demands], [*self.counts], {**self._known}
+        return Pool(self.task, *known)
+
     def add(self, demand: int, column: Column) -> int:
         """Keep a tree unless it is known; return its place."""
         key = demand, column.key

@@ -11,9 +11,9 @@ or join there (`formulations.engines.tree_columns.routes`). A pattern of a repre
 its images under the group of the task (`formulations.engines.tree_columns.task`).
 
 Trees to choose among come from column generation for the best rate; with prices on latency added,
-they get less deep. Undirected trees are those without their roots, and random trees of short
-paths: between the two ends latency and bandwidth count alike, and prices of a steady state know
-nothing of latency.
+they get less deep, and with chance in these they scatter over links that look alike. Undirected
+trees are those without their roots, and random trees of short paths: between the two ends latency
+and bandwidth count alike, and prices of a steady state know nothing of latency.
 """
 
 from __future__ import annotations
@@ -334,17 +334,53 @@ def enriched(found: Optimum, search: Search) -> None:
 
 def priced(search: Search, prices: np.ndarray, alpha: np.ndarray, shares: Sequence[float]) -> None:
     """Add the cheapest trees where links have prices and their latency costs something too."""
-    task = search.task
-    mean = float((task.rows.fold.T @ (prices / task.rows.speeds)).mean())
+    mean = _mean(search.task, prices)
     for share in shares:
-        extra = None
-        if share:
-            if not alpha.any():
-                return
-            extra = alpha * (share * mean / alpha.mean())
-        at = Prices(task, prices, extra=extra)
-        cheapest = at.cheapest()
-        search.take(at, cheapest)
-        flatter = at.shallow(cheapest, SHALLOW_SHARES[1])
-        if flatter is not None:
-            search.take(at, flatter)
+        if share and not alpha.any():
+            return
+        extra = alpha * (share * mean / alpha.mean()) if share else None
+        _taken(search, Prices(search.task, prices, extra=extra))
+
+
+def scattered(search: Search, prices: np.ndarray, alpha: np.ndarray, *, many: int) -> None:
+    """Add about so many trees that are cheapest where chance makes links dearer.
+
+    Links that look alike have one price, so cheapest trees cross the same of them; in time they
+    would wait for one another there. By turns links have their prices and equal ones, and a latency
+    that costs a little or much. It ends where the time of the search does.
+
+    Parameters
+    ----------
+    search
+        With the pool.
+    prices
+        Of each row, not all zero.
+    alpha
+        µs of each link, not all zero.
+    many
+        Trees; of each demand there are two at least.
+    """
+    task, dice = search.task, np.random.default_rng(0)
+    even, links = np.ones(len(prices)), len(alpha)
+    for turn in range(max(1, many // (2 * len(task.demands)))):
+        if search.late:
+            return
+        each = even if turn % 2 else prices
+        share = LATENCY_SHARES[turn // 2 % len(LATENCY_SHARES)]
+        latency = share * alpha / alpha.mean() * (1 + dice.random(links))
+        extra = _mean(task, each) * (latency + dice.random(links))
+        _taken(search, Prices(task, each, extra=extra))
+
+
+def _mean(task: Task, prices: np.ndarray) -> float:
+    """Return what a byte costs on a link, on average."""
+    return float((task.rows.fold.T @ (prices / task.rows.speeds)).mean())
+
+
+def _taken(search: Search, at: Prices) -> None:
+    """Add the cheapest trees, and some that are nearly as cheap and less deep."""
+    cheapest = at.cheapest()
+    search.take(at, cheapest)
+    flatter = at.shallow(cheapest, SHALLOW_SHARES[1])
+    if flatter is not None:
+        search.take(at, flatter)

@@ -154,7 +154,7 @@ class Side:
         Whether it is the reversal.
     pairs
         Between which ranks data may cross relays, both ways, shape (ranks, ranks); None for all.
-        Then every vertex is a rank (`formulations.engines.tree_columns.partners`).
+        Then every vertex is a rank (`formulations.engines.tree_columns.directed`).
     """
 
     topology: Topology

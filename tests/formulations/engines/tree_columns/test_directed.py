@@ -1,4 +1,8 @@
-"""Fixed partners: which pairs of GPUs switches join, and plans that cross them nowhere else."""
+"""Trees with a root: fixed partners across switches, and trees of chance.
+
+Which pairs of GPUs switches join, and plans that cross them nowhere else; over which links that
+look alike trees of chance scatter.
+"""
 
 import numpy as np
 import pytest
@@ -8,8 +12,11 @@ from ccl.problem import Problem
 from ccl.topology import Link, Topology, device
 from formulations import solve
 from formulations.engines.list_scheduling.timed import transfers_of
-from formulations.engines.tree_columns.partners import paired, partners
+from formulations.engines.tree_columns.directed import paired, partners
+from formulations.engines.tree_columns.patterns import scattered
+from formulations.engines.tree_columns.search import Search
 from formulations.engines.tree_columns.task import task_of
+from formulations.solvers.cvxpy_highs import Backend
 from gallery import open_cluster
 from tests.ccl.clusters import gpus
 
@@ -75,3 +82,25 @@ def test_hosts_with_too_little_bandwidth_use_the_network_inside_too():
     """At 400 GB/s the network has more than rings of 100, and partners alone would waste it."""
     result = solve(asked(two_rings(across=400.0), size=16e6), "pieces", time_limit=10)
     assert len({(send.src, send.dst) for send in result.plan.sends if send.via}) > 8
+
+
+def test_trees_of_chance_scatter_over_links_that_look_alike():
+    """On a fat-tree of sixteen GPUs the cheapest trees of one cross few of the links of the cores.
+
+    A pool that was copied before keeps what it had.
+    """
+    topology = open_cluster("fat-tree")
+    alpha = np.array([each.alpha for each in topology.links])
+    search = Search(task_of(asked(topology)), Backend())
+    search.run()
+    before = search.pool.copy()
+
+    scattered(search, np.ones(len(search.task.rows.rates)), alpha, many=100)
+
+    pools = before, search.pool
+    few, many = ({*np.concatenate([each.links for each in pool.columns])} for pool in pools)
+    assert few < many
+    assert len(many) > 0.9 * len(topology.links)
+    assert len(before) < len(search.pool) <= len(before) + 100
+    for column in search.pool.columns[len(before) :]:
+        assert (np.delete(column.parents, column.root) >= 0).all()
