@@ -1,7 +1,7 @@
 """Pieces along trees: shards are cut, every piece takes a tree, and passes put them into order.
 
-1. Trees come from column generation for the best rate, with less deep ones added
-   (`formulations.engines.tree_columns.patterns`).
+1. Trees come from column generation for the best rate, with less deep ones and ones of chance
+   added (`formulations.engines.tree_columns.patterns`).
 2. How much of the data each carries is a linear program that counts what comes before a crossing
    and what has to follow it (`formulations.engines.tree_columns.heads_tails`), so latency counts
    as much as bandwidth does at this size.
@@ -9,6 +9,8 @@
    are quick to fill links, many small ones come close to the best rate.
 4. List scheduling forwards and backwards orders the pieces on the links
    (`formulations.engines.tree_columns.pieces`).
+5. Where the best order takes longer than the weights promise, pieces of the best plans take other
+   trees one by one, for the rest of the time (`formulations.engines.tree_columns.exchanges`).
 
 All-reduce is a reduce-scatter and an all-gather whose pieces are matched, so that they overlap; or
 in-trees and out-trees that meet at free roots; or undirected trees, over each edge of which goes,
@@ -103,7 +105,10 @@ def run(run: Run, options: Options) -> Result:
 FORMULATION = Formulation(
     name="pieces",
     title="Pieces along trees, in the best order",
-    reference="Jackson, 1955 (heads and tails); Li and Willis, EJOR 56, 1992 (passes); our own cut",
+    reference=(
+        "Jackson, 1955 (heads and tails); Li and Willis, EJOR 56, 1992 (passes); Kirkpatrick, "
+        "Gelatt and Vecchi, Science 220, 1983 (exchanges); our own cut"
+    ),
     collectives=frozenset({"all-gather", "reduce-scatter", "all-reduce", "broadcast", "reduce"}),
     options=Options,
     refuses=refuses,

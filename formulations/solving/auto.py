@@ -70,7 +70,7 @@ PIECES = "pieces"
 SUMS = {PIECES: 1.6}
 """There it has one in so many parts of what is left here."""
 
-LONGEST = {PIECES: (8.0, 0.45), "one-shot": (2.0, 0.1), "chains": (4.0, 0.1)}
+LONGEST = {PIECES: (8.0, 0.45), "one-shot": (2.0, 0.1), "chains": (6.0, 0.1)}
 """Seconds for what would go on for long with ever less gain, or a share of the limit if longer."""
 
 SLIGHT, LEAST = 1.002, 0.5
@@ -219,7 +219,7 @@ class Search:
         turns.insert(0 if soon else 2, self._construct)
         own, best = self._plans.get(1), self.run.best
         if own is not None and best is not None and own.makespan > BEHIND * best.makespan:
-            turns.insert(0, turns.pop())  # finer chunks will not help list scheduling
+            turns.insert(soon, turns.pop())  # finer chunks will not help list scheduling
         if interpreting() and not ready():
             # As it is written, what cuts finer would take longer than compiling it.
             turns.remove(self._cut_finer)

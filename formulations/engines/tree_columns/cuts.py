@@ -60,8 +60,11 @@ FAR = 1.2
 FAVOUR = 3
 """How many times as many pieces are tried of the best kind."""
 
-TURNS_SHARE = 0.5
+TURNS_SHARE = 0.6
 """Of the time, after which the best plan is changed piece by piece, where weights promise more."""
+
+LATENCY = 0.15
+"""Share that latency takes of what is proved, from which on trees matter as much as pieces."""
 
 TRIED = 3
 """Plans that are changed piece by piece at most."""
@@ -72,7 +75,7 @@ NAMED = 5.0
 USUAL = 1e-5
 """Seconds that verifying takes for each send and wait, as long as none was timed."""
 
-PATIENCE = 3.0
+PATIENCE = 1.0
 """How often longer than verifying a plan takes it waits for a better one."""
 
 
@@ -99,7 +102,7 @@ class Limits:
     begun: float = field(default_factory=clock, init=False)
     rates: dict[bool, float] = field(default_factory=dict, init=False)
     unnamed: bool = field(default=True, init=False)
-    begun_with: list[Beginning] = field(default_factory=list, init=False)
+    kept: list[Beginning] = field(default_factory=list, init=False)
 
     @property
     def left(self) -> float:
@@ -112,23 +115,29 @@ class Limits:
 
     def beaten(self, time: float, share: float = 1e-9) -> bool:
         """Return whether what takes so many µs is not better than the best, by a share of it."""
-        known = self.known if self.waiting is None else min(self.known, self.waiting.time)
-        return time >= known * (1 - share)
+        return time >= self._least * (1 - share)
 
-    def begin(self, found: Beginning) -> None:
+    @property
+    def _least(self) -> float:
+        """µs of the best plan, verified or not."""
+        return self.known if self.waiting is None else min(self.known, self.waiting.time)
+
+    def keep(self, found: Beginning) -> None:
         """Keep a plan whose pieces may take other trees, while it is one of the quickest few."""
         if found.small and not self.shared:
-            self.begun_with = sorted([*self.begun_with, found], key=lambda each: each.time)[:TRIED]
+            self.kept = sorted([*self.kept, found], key=lambda each: each.time)[:TRIED]
 
     def exchanging(self) -> bool:
-        """Return whether it is time to change the quickest plans piece by piece, and worth it."""
+        """Return whether it is time to change the quickest plans piece by piece, and worth it.
+
+        Where latency counts little, more pieces gain more.
+        """
         half = self.begun + TURNS_SHARE * (self.deadline - self.begun)
-        return clock() >= half and bool(self._changeable)
+        return clock() >= half and self.latency >= LATENCY and bool(self._changeable)
 
     @property
     def _changeable(self) -> list[Beginning]:
-        known = self.known if self.waiting is None else min(self.known, self.waiting.time)
-        return [each for each in self.begun_with if each.worth(known)]
+        return [each for each in self.kept if each.worth(self._least)]
 
     def exchange(self) -> None:
         """Offer plans whose pieces take other trees, where that is worth it and time is left."""
@@ -388,7 +397,7 @@ class Plans:
                 self._known[cut.key] = inf
                 return inf
             plan = jobs.best(cut.model.routes.transfers, goal=goal, over=limits.reached)
-            limits.begin(Beginning(plan, pieces, cut, near.weights.time))
+            limits.keep(Beginning(plan, pieces, cut, near.weights.time))
             self._known[cut.key] = limits.offer(jobs, cut, plan)
         return self._known[cut.key]
 

@@ -34,6 +34,7 @@ from formulations.engines.list_scheduling.timed import Transfers
 from formulations.engines.tree_columns.cuts import (
     BEGIN,
     FIRST,
+    LATENCY,
     Kind,
     Limits,
     Plans,
@@ -69,9 +70,8 @@ DEEPER = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0)
 ROUNDS = 2
 """How often trees are sought at the prices of the weights."""
 
-SCATTERING, SCATTERED, WORK = 0.15, 300, 20_000
-"""Share that latency takes of what is proved, from which on trees of chance are sought: so many,
-and with so many edges at most together."""
+SCATTERED, WORK = 300, 20_000
+"""Trees of chance that are sought, with so many edges at most together."""
 
 
 class Directed:
@@ -128,7 +128,7 @@ class Directed:
     def _scattered(self) -> Directed | None:
         """Return the same with trees of chance, too, where latency counts."""
         prices = self.weighted(8).best(self.bound).prices
-        if self.limits.latency < SCATTERING or not prices.any():
+        if self.limits.latency < LATENCY or not prices.any():
             return None
         other = copy(self)
         other._plans, other._able, other.pool = Plans(self.limits), [*self._able], self.pool.copy()
