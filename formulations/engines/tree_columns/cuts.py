@@ -75,7 +75,7 @@ NAMED = 5.0
 USUAL = 1e-5
 """Seconds that verifying takes for each send and wait, as long as none was timed."""
 
-PATIENCE = 1.0
+PATIENCE = 2.0
 """How often longer than verifying a plan takes it waits for a better one."""
 
 

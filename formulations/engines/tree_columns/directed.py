@@ -126,9 +126,11 @@ class Directed:
         return np.array([each.alpha for each in self.problem.topology.links])
 
     def _scattered(self) -> Directed | None:
-        """Return the same with trees of chance, too, where latency counts."""
+        """Return the same with trees of chance, too, where latency counts and pairs are free."""
+        if self.limits.latency < LATENCY or self.pairs is not None:
+            return None
         prices = self.weighted(8).best(self.bound).prices
-        if self.limits.latency < LATENCY or not prices.any():
+        if not prices.any():
             return None
         other = copy(self)
         other._plans, other._able, other.pool = Plans(self.limits), [*self._able], self.pool.copy()
