@@ -75,8 +75,9 @@ NAMED = 5.0
 USUAL = 1e-5
 """Seconds that verifying takes for each send and wait, as long as none was timed."""
 
-PATIENCE = 2.0
-"""How often longer than verifying a plan takes it waits for a better one."""
+PATIENCE, LONGER = 1.0, 5.0
+"""How often longer than verifying a plan takes it waits for a better one, and while pieces take
+other trees, which makes better ones all the time."""
 
 
 @dataclass
@@ -102,7 +103,7 @@ class Limits:
     begun: float = field(default_factory=clock, init=False)
     rates: dict[bool, float] = field(default_factory=dict, init=False)
     unnamed: bool = field(default=True, init=False)
-    kept: list[Beginning] = field(default_factory=list, init=False)
+    beginnings: list[Beginning] = field(default_factory=list, init=False)
 
     @property
     def left(self) -> float:
@@ -125,7 +126,7 @@ class Limits:
     def keep(self, found: Beginning) -> None:
         """Keep a plan whose pieces may take other trees, while it is one of the quickest few."""
         if found.small and not self.shared:
-            self.kept = sorted([*self.kept, found], key=lambda each: each.time)[:TRIED]
+            self.beginnings = sorted([*self.beginnings, found], key=lambda each: each.time)[:TRIED]
 
     def exchanging(self) -> bool:
         """Return whether it is time to change the quickest plans piece by piece, and worth it.
@@ -137,7 +138,7 @@ class Limits:
 
     @property
     def _changeable(self) -> list[Beginning]:
-        return [each for each in self.kept if each.worth(self._least)]
+        return [each for each in self.beginnings if each.worth(self._least)]
 
     def exchange(self) -> None:
         """Offer plans whose pieces take other trees, where that is worth it and time is left."""
@@ -147,7 +148,7 @@ class Limits:
 
     def _changed(self, jobs: Jobs, cut: Cut, plan: Pass) -> None:
         self.offer(jobs, cut, plan)
-        self.verify(now=False)
+        self.verify(now=False, patience=LONGER)
 
     @property
     def latency(self) -> float:
@@ -181,12 +182,12 @@ class Limits:
         """Whether limits bind that links share, which passes do not know."""
         return bool(binding_limits(self.run.problem.topology))
 
-    def verify(self, *, now: bool) -> None:
+    def verify(self, *, now: bool, patience: float = PATIENCE) -> None:
         """Let the run verify the plan that waits, if it is time."""
         waiting, run, begin = self.waiting, self.run, clock()
         if waiting is not None and waiting.time >= self.known:
             waiting = self.waiting = None
-        if waiting is None or not (now or self._patient(begin)):
+        if waiting is None or not (now or self._patient(begin, patience)):
             return
         run.met(waiting.cut.model.size)
         self.waiting = None
@@ -200,12 +201,12 @@ class Limits:
         if now and (run.best is None or not run.over()):
             self.verify(now=True)
 
-    def _patient(self, now: float) -> bool:
+    def _patient(self, now: float, patience: float) -> bool:
         """Return whether what waits has waited long enough for a better one."""
         if self.since is None and self.known == inf:
             return True
         since = self.begun if self.since is None else self.since
-        return now - since >= PATIENCE * self._expected
+        return now - since >= patience * self._expected
 
     def _without_terms(self, waiting: Waiting) -> None:
         """Offer a plan that names terms without them; it waits if it is quicker with them.
@@ -391,7 +392,7 @@ class Plans:
         cut = min(near.options(), key=lambda each: each.excess)
         if cut.key not in self._known:
             pieces = pieces_of(cut, images_apart(symmetry, cut.used))
-            jobs, goal = pieces.jobs(*cut.pieces), limits.run.proof.makespan
+            jobs, goal = pieces.named(*cut.pieces), limits.run.proof.makespan
             # Images of too few may stand for others.
             if len(jobs) > CROSSINGS or limits.too_many(jobs):
                 self._known[cut.key] = inf

@@ -16,7 +16,7 @@ under which they still meet on no link.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -96,7 +96,7 @@ class Beginning:
     def others(self) -> list[np.ndarray]:
         """The patterns that pieces of each demand may take."""
         model, pieces = self.cut.model, self.pieces
-        able = model.alone < self.time
+        able = (model.alone < self.time) | (self.cut.many > 0)
         if pieces.group is not None:
             whole, used, order = pieces.whole, self.cut.used, pieces.group.order
             for place in np.flatnonzero(able).tolist():
@@ -149,7 +149,7 @@ class Exchange:
         if time >= self.least - GAIN:
             return None
         self.least, self.stalled = time, 0
-        return jobs, plan
+        return replace(jobs, terms=pieces.terms(patterns)), plan
 
     def _ordered(self, jobs: Jobs, order: np.ndarray) -> Pass:
         """Return the plan in about this order, put right by passes where it is not hopeless."""

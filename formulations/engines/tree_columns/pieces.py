@@ -182,8 +182,6 @@ class Part(NamedTuple):
         Pairs of which the second waits for the first, each shape (pairs,).
     head, tail
         µs before each can begin, and that it and what has to follow it take, each shape (m * c,).
-    terms
-        Ranks whose contributions each carries; nothing where none is named.
     """
 
     route: np.ndarray
@@ -191,7 +189,6 @@ class Part(NamedTuple):
     after: np.ndarray
     head: np.ndarray
     tail: np.ndarray
-    terms: list[frozenset[int]]
 
 
 class Pieces:
@@ -248,8 +245,17 @@ class Pieces:
             (pattern.after + offset).ravel(),
             np.tile(head, order),
             np.tile(delays + tail, order),
-            _moved(pattern.terms, self.whole.ranks[self._first]),
         )
+
+    def terms(self, patterns: Sequence[int]) -> tuple[frozenset[int], ...] | None:
+        """Return the ranks whose contributions each crossing of pieces carries, if any is named."""
+        ranks = self.whole.ranks[self._first]
+        those = (_moved(self.model.patterns[each].terms, ranks) for each in patterns)
+        return tuple(chain.from_iterable(those)) or None
+
+    def named(self, patterns: Sequence[int], turns: np.ndarray) -> Jobs:
+        """Return the same as `jobs`, with names of ranks where patterns have some."""
+        return replace(self.jobs(patterns, turns), terms=self.terms(patterns))
 
     def begins(self, patterns: Sequence[int]) -> np.ndarray:
         """Return where the crossings of each piece begin, and how many all are."""
@@ -257,6 +263,8 @@ class Pieces:
 
     def jobs(self, patterns: Sequence[int], turns: np.ndarray) -> Jobs:
         """Return the crossings of pieces, given those of a demand one after the other.
+
+        They name no ranks (`terms`), of which there may be millions.
 
         Parameters
         ----------
@@ -282,7 +290,6 @@ class Pieces:
             after=np.concatenate([each.after for each in parts]) + waits,
             tail=np.concatenate([each.tail for each in parts]),
             turn=np.repeat(turns, sizes),
-            terms=tuple(chain.from_iterable(each.terms for each in parts)) or None,
             group=self.group,
         )
 
