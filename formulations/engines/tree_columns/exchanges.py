@@ -26,8 +26,9 @@ from formulations.engines.list_scheduling.reordering import Pass
 from formulations.engines.tree_columns.heads_tails import Cut
 from formulations.engines.tree_columns.pieces import Jobs, Pieces, images_apart
 
-MOST = 30_000
-"""Crossings of the pieces of a plan above which one pass takes too long to try hundreds."""
+MOST, EVERY = 30_000, 400_000
+"""Crossings of the pieces of a plan, and with all of their images, above which one pass, or writing
+them down, takes too long to try hundreds."""
 
 PROMISE = 1.02
 """How often longer than its weights promise a plan has to take, to be changed."""
@@ -86,7 +87,8 @@ class Beginning:
     @property
     def small(self) -> bool:
         """Whether it has few crossings enough."""
-        return len(self.plan[0]) <= MOST
+        own, group = len(self.plan[0]), self.pieces.group
+        return own <= MOST and own * (1 if group is None else group.order) <= EVERY
 
     def worth(self, known: float) -> bool:
         """Return whether changing it may pay off, where a plan of so many µs is known."""

@@ -88,6 +88,18 @@ def test_where_images_stand_for_one_another_none_takes_a_tree_on_which_they_woul
             assert moved.order == group.order
 
 
+def test_plans_of_many_crossings_are_left_as_they_are(begun, monkeypatch):
+    """Four images of every crossing: all have to be written down for each change."""
+    [first, *_] = begun(asked("fat-tree", "all-gather", 1e6), 8)
+    own = len(first.plan[0])
+    assert first.small
+
+    for most, every in ((own - 1, 4 * own), (own, 4 * own - 1)):
+        monkeypatch.setattr("formulations.engines.tree_columns.exchanges.MOST", most)
+        monkeypatch.setattr("formulations.engines.tree_columns.exchanges.EVERY", every)
+        assert not first.small
+
+
 def test_what_nothing_improves_ends_by_itself(begun, monkeypatch):
     monkeypatch.setattr("formulations.engines.tree_columns.exchanges.STALLED", 20)
     first = begun(asked("dgx-1v", "all-reduce", 256e3), 4)[:1]
