@@ -366,6 +366,12 @@ class Run:
         return best.gap if whole is None else min(best.gap, whole)
 
     @property
+    def latency(self) -> float:
+        """The share that latency alone takes of what is proved."""
+        paths = [each.makespan for each in self.bounds if each.kind == "path"]
+        return max(paths, default=0.0) / (self.proof.makespan or inf)
+
+    @property
     def proof(self) -> Bound:
         """The largest lower bound that holds for every plan."""
         return next((each for each in self.bounds if not each.whole_chunks), self.bounds[0])

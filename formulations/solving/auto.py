@@ -70,7 +70,7 @@ PIECES = "pieces"
 SUMS = {PIECES: 1.6}
 """There it has one in so many parts of what is left here."""
 
-LONGEST = {PIECES: (8.0, 0.45), "one-shot": (2.0, 0.1), "chains": (6.0, 0.1)}
+LONGEST = {PIECES: (8.0, 0.45), "one-shot": (2.0, 0.1), "chains": (4.0, 0.1)}
 """Seconds for what would go on for long with ever less gain, or a share of the limit if longer."""
 
 SLIGHT, LEAST = 1.002, 0.5
@@ -215,11 +215,11 @@ class Search:
         self._try(LISTS, seconds=self._share(4))
         matched = partial(self._try, CHANCE, seconds=CHANCE_SECONDS)
         turns: list[Callable[[], None]] = [self._trees, self._cut_finer, matched]
-        soon = self._latency > (LATENT if self._pairs <= MODEST else 2 * LATENT)
+        soon = self.run.latency > (LATENT if self._pairs <= MODEST else 2 * LATENT)
         turns.insert(0 if soon else 2, self._construct)
         own, best = self._plans.get(1), self.run.best
         if own is not None and best is not None and own.makespan > BEHIND * best.makespan:
-            turns.insert(soon, turns.pop())  # finer chunks will not help list scheduling
+            turns.insert(0, turns.pop())  # finer chunks will not help list scheduling
         if interpreting() and not ready():
             # As it is written, what cuts finer would take longer than compiling it.
             turns.remove(self._cut_finer)
@@ -235,8 +235,8 @@ class Search:
 
     def _largest(self) -> None:
         """Try stages where latency counts, paths or a list, beside others; more if far off."""
-        if self._sums and self._latency > LATENT:
-            self._try(CHAINS, seconds=self._share(2 - self._latency))
+        if self._sums and self.run.latency > LATENT:
+            self._try(CHAINS, seconds=self._share(2 - self.run.latency))
         self._try(PATHS if self._relayed else LISTS)
         topology = self.run.problem.topology
         around = len(topology.ranks) * min(each.alpha for each in topology.links)
@@ -297,12 +297,6 @@ class Search:
         """Return the seconds of the next of so many methods, None where there is no limit."""
         return None if self.run.left is None else self.run.left / many
 
-    @property
-    def _latency(self) -> float:
-        """The share that latency alone takes of what is proved; above `LATENT` it counts."""
-        paths = [each.makespan for each in self.run.bounds if each.kind == "path"]
-        return max(paths, default=0.0) / (self.run.proof.makespan or math.inf)
-
     def _within(self, many: float) -> bool:
         """Return whether the best takes at most so many times what is proved."""
         best = self.run.best
@@ -315,7 +309,7 @@ class Search:
 
     def _begin(self) -> None:
         """Build a plan, so that there is one at once."""
-        for name in ("recursive-doubling" if self._latency > LATENT else RING, DIRECT):
+        for name in ("recursive-doubling" if self.run.latency > LATENT else RING, DIRECT):
             if self.run.best is None:
                 self._try(name)
                 self._built.append(name)
@@ -324,7 +318,7 @@ class Search:
     def _construct(self) -> None:
         """Build what needs no search."""
         for name in CONSTRUCTIONS:
-            if name not in self._built and (name != CHAINS or self._latency > LATENT):
+            if name not in self._built and (name != CHAINS or self.run.latency > LATENT):
                 self._try(name, seconds=self._longest(name, 2))
 
     def _longest(self, name: str, many: float) -> float | None:
@@ -357,7 +351,7 @@ class Search:
             from ccl.symmetry import symmetry_of  # noqa: PLC0415  menus need no groups
 
             return (LISTS,) if symmetry_of(self.run.problem.topology).order > 1 else ()
-        first = self._sums and self._latency > LATENT and not self._large
+        first = self._sums and self.run.latency > LATENT and not self._large
         return (PIECES, *(each for each in TREES if each != PIECES)) if first else TREES
 
     @property
@@ -389,7 +383,7 @@ class Search:
         if self.run.left is not None and not self._large and EFFORT[self.options.effort]:
             names = (*names, AMOUNTS)  # up to the limit; without one, exact methods have `EFFORT`
         if self._pieces_aside:  # of many pairs they come late
-            late = self._pairs > MODEST and self._latency <= LATENT
+            late = self._pairs > MODEST and self.run.latency <= LATENT
             names = TREES[:2] if late else (PIECES,)
         able = [name for name in names if self._able(name)]
         if able and self._aside is None and not self._done and not self.run.late:

@@ -37,7 +37,7 @@ from formulations.engines.tree_columns.cuts import (
     modelled,
     most_crossings,
 )
-from formulations.engines.tree_columns.directed import POOL_SHARE, Directed, paired
+from formulations.engines.tree_columns.directed import LATENT, POOL_SHARE, Directed, paired
 from formulations.engines.tree_columns.heads_tails import STYLES, Cut, HeadsAndTails, Near, Style
 from formulations.engines.tree_columns.patterns import (
     Edge,
@@ -60,9 +60,6 @@ RANDOM = 600
 
 RANDOM_PIECES = 4
 """Pieces of a shard by which random trees measure paths."""
-
-LATENT = 0.05
-"""Share of the time that data takes from which on latency counts."""
 
 RANDOM_WORK = 300_000
 """Paths that growing random trees looks at."""

@@ -75,7 +75,7 @@ NAMED = 5.0
 USUAL = 1e-5
 """Seconds that verifying takes for each send and wait, as long as none was timed."""
 
-PATIENCE, LONGER = 1.0, 5.0
+PATIENCE, CHANGING = 1.0, 5.0
 """How often longer than verifying a plan takes it waits for a better one, and while pieces take
 other trees, which makes better ones all the time."""
 
@@ -133,8 +133,8 @@ class Limits:
 
         Where latency counts little, more pieces gain more.
         """
-        half = self.begun + TURNS_SHARE * (self.deadline - self.begun)
-        return clock() >= half and self.latency >= LATENCY and bool(self._changeable)
+        turns = self.begun + TURNS_SHARE * (self.deadline - self.begun)
+        return clock() >= turns and self.run.latency >= LATENCY and bool(self._changeable)
 
     @property
     def _changeable(self) -> list[Beginning]:
@@ -148,13 +148,7 @@ class Limits:
 
     def _changed(self, jobs: Jobs, cut: Cut, plan: Pass) -> None:
         self.offer(jobs, cut, plan)
-        self.verify(now=False, patience=LONGER)
-
-    @property
-    def latency(self) -> float:
-        """The share that latency alone takes of what is proved."""
-        paths = [each.makespan for each in self.run.bounds if each.kind == "path"]
-        return max(paths, default=0.0) / (self.run.proof.makespan or inf)
+        self.verify(now=False, patience=CHANGING)
 
     @property
     def known(self) -> float:

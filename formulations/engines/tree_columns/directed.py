@@ -127,7 +127,7 @@ class Directed:
 
     def _scattered(self) -> Directed | None:
         """Return the same with trees of chance, too, where latency counts and pairs are free."""
-        if self.limits.latency < LATENCY or self.pairs is not None:
+        if self.limits.run.latency < LATENCY or self.pairs is not None:
             return None
         prices = self.weighted(8).best(self.bound).prices
         if not prices.any():
