@@ -60,19 +60,19 @@ FAR = 1.2
 FAVOUR = 3
 """How many times as many pieces are tried of the best kind."""
 
-TURNS_SHARE = 0.6
+TURNS_SHARE = 0.45
 """Of the time, after which the best plan is changed piece by piece, where weights promise more."""
 
 LATENCY = 0.15
 """Share that latency takes of what is proved, from which on trees matter as much as pieces."""
 
-TRIED = 3
-"""Plans that are changed piece by piece at most."""
+TRIED, CHANGED = 3, 250
+"""Plans that are changed piece by piece at most, of about so many crossings for each second."""
 
 NAMED = 5.0
 """How often longer verifying takes where sends name ranks, as long as none was timed."""
 
-USUAL = 1e-5
+USUAL = 3e-6
 """Seconds that verifying takes for each send and wait, as long as none was timed."""
 
 PATIENCE, CHANGING = 1.0, 5.0
@@ -103,7 +103,7 @@ class Limits:
     begun: float = field(default_factory=clock, init=False)
     rates: dict[bool, float] = field(default_factory=dict, init=False)
     unnamed: bool = field(default=True, init=False)
-    beginnings: list[Beginning] = field(default_factory=list, init=False)
+    beginnings: dict[int, Beginning] = field(default_factory=dict, init=False)
 
     @property
     def left(self) -> float:
@@ -124,9 +124,11 @@ class Limits:
         return self.known if self.waiting is None else min(self.known, self.waiting.time)
 
     def keep(self, found: Beginning) -> None:
-        """Keep a plan whose pieces may take other trees, while it is one of the quickest few."""
+        """Keep a plan whose pieces may take other trees: the quickest of about as many of them."""
         if found.small and not self.shared:
-            self.beginnings = sorted([*self.beginnings, found], key=lambda each: each.time)[:TRIED]
+            about = len(found.plan[0]).bit_length()
+            known = self.beginnings.setdefault(about, found)
+            self.beginnings[about] = min(known, found, key=lambda each: each.time)
 
     def exchanging(self) -> bool:
         """Return whether it is time to change the quickest plans piece by piece, and worth it.
@@ -138,7 +140,10 @@ class Limits:
 
     @property
     def _changeable(self) -> list[Beginning]:
-        return [each for each in self.beginnings if each.worth(self._least)]
+        """Those of which not too few changes fit into the time, nor fewer crossings than that."""
+        worth = [each for each in self.beginnings.values() if each.worth(self._least)]
+        fits = np.log(max(self.left, 1.0) * CHANGED)
+        return sorted(worth, key=lambda each: abs(np.log(len(each.plan[0])) - fits))[:TRIED]
 
     def exchange(self) -> None:
         """Offer plans whose pieces take other trees, where that is worth it and time is left."""

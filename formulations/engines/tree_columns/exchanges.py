@@ -15,16 +15,20 @@ under which they still meet on no link.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 
 from formulations.core.preparing import clock
 from formulations.engines.list_scheduling.reordering import Pass
 from formulations.engines.tree_columns.heads_tails import Cut
-from formulations.engines.tree_columns.pieces import Jobs, Pieces, images_apart
+from formulations.engines.tree_columns.patterns import Kind, Pattern, along_tree
+from formulations.engines.tree_columns.pieces import Jobs, Pieces, routes_apart
+from formulations.engines.tree_columns.routes import Links, ends_of
 
 MOST, EVERY = 30_000, 400_000
 """Crossings of the pieces of a plan, and with all of their images, above which one pass, or writing
@@ -45,6 +49,18 @@ SWAY = 1e-3
 HOPELESS = 1.02
 """How often longer the first order of a changed plan may take, for more passes."""
 
+ANY = 0.3
+"""Share of changes that any piece has, not only one of the last."""
+
+LIKE = 0.4
+"""Share of changes that make a tree like the one before."""
+
+Ends = tuple[int, int]
+"""The devices that a path joins."""
+
+TURNS: dict[Kind, tuple[int, ...]] = {"out": (1,), "in": (-1,), "undirected": (1, -1)}
+"""Whether data goes from a device to what hangs on it, the other way, or both."""
+
 ROUNDS = 2
 """Pairs of passes over each changed plan, while they gain."""
 
@@ -52,7 +68,7 @@ TRIALS = 0.4
 """Share of the time for all plans, before the one that has become the quickest goes on."""
 
 STALLED = 3_000
-"""Changes in a row without a plan quicker than all before, after which it ends."""
+"""Changes in a row that make a plan no quicker than before, after which it stays."""
 
 GAIN = 1e-9
 """µs, or seconds, that count as none."""
@@ -95,17 +111,86 @@ class Beginning:
         return self.time < FAR * known and min(known, self.time) > PROMISE * self.promised
 
     @cached_property
-    def others(self) -> list[np.ndarray]:
-        """The patterns that pieces of each demand may take."""
-        model, pieces = self.cut.model, self.pieces
+    def routes(self) -> set[Links]:
+        """What pieces may cross."""
+        found = {links for each in self.cut.model.patterns for links in each.routes}
+        group = self.pieces.group
+        return found if group is None else routes_apart(self.pieces.whole, group, found)
+
+    @cached_property
+    def others(self) -> list[list[Pattern]]:
+        """The patterns of the pool that pieces of each demand may take."""
+        model = self.cut.model
+        found: list[list[Pattern]] = [[] for _ in range(int(model.demand.max()) + 1)]
         able = (model.alone < self.time) | (self.cut.many > 0)
-        if pieces.group is not None:
-            whole, used, order = pieces.whole, self.cut.used, pieces.group.order
-            for place in np.flatnonzero(able).tolist():
-                moved = images_apart(whole, [*used, model.patterns[place]])
-                able[place] = moved is not None and moved.order == order
-        demands = range(int(model.demand.max()) + 1)
-        return [np.flatnonzero(able & (model.demand == each)) for each in demands]
+        for place in np.flatnonzero(able).tolist():
+            pattern = model.patterns[place]
+            if self.routes >= {*pattern.routes}:
+                found[pattern.demand].append(pattern)
+        return found
+
+    @cached_property
+    def paths(self) -> dict[Ends, Links]:
+        """A path that pieces may cross, between any two devices that one joins."""
+        topology, found = self.cut.model.routes.topology, dict[Ends, Links]()
+        for pattern in chain.from_iterable(self.others):
+            if pattern.kind is not None:
+                found |= {ends_of(topology, links): links for links in pattern.routes}
+        return found
+
+
+def hung(pattern: Pattern, begun: Beginning, dice: np.random.Generator) -> Pattern | None:
+    """Return a tree of which a device, with all that hangs on it, hangs on another, by chance.
+
+    None where it is no tree of paths, or there is nothing else to hang that on.
+    """
+    if pattern.kind is None:
+        return None
+    topology, turns = begun.cut.model.routes.topology, TURNS[pattern.kind]
+    crossings = {ends_of(topology, links): links for links in pattern.routes}
+    rank = dict(zip((start for start, _ in crossings), pattern.ranks or (), strict=False))
+    old, device = _turned([*crossings][int(dice.integers(len(crossings)))], turns[0])
+    below = _beyond(crossings, old, device)
+    able = [
+        each
+        for each in {end for ends in crossings for end in ends} - below
+        if all(_turned((each, device), turn) in begun.paths for turn in turns)
+    ]
+    if not able:
+        return None
+    new = able[int(dice.integers(len(able)))]
+    for turn in turns:
+        ends = _turned((new, device), turn)
+        del crossings[_turned((old, device), turn)]
+        crossings[ends] = begun.paths[ends]
+    return along_tree(crossings, pattern.kind, demand=pattern.demand, rank=rank or None)
+
+
+def _turned(ends: Ends, turn: int) -> Ends:
+    return ends if turn > 0 else (ends[1], ends[0])
+
+
+def _beyond(crossings: Iterable[Ends], old: int, device: int) -> set[int]:
+    """Return what hangs on a device of a tree that hangs on an old one, and these two."""
+    near: defaultdict[int, set[int]] = defaultdict(set)
+    for one, other in crossings:
+        near[one].add(other)
+        near[other].add(one)
+    found, ahead = {old, device}, [device]
+    while ahead:
+        more = near[ahead.pop()] - found
+        found |= more
+        ahead += more
+    return found
+
+
+def _crowded(plan: Pass) -> float:
+    """Return its µs, and a little more the more crossings are the last ones.
+
+    Where several are, changing one makes no plan quicker, and yet is the way to one.
+    """
+    time = float(plan[1].max())
+    return time * (1 + float((plan[1] >= LATE * time).mean()))
 
 
 class Exchange:
@@ -124,7 +209,7 @@ class Exchange:
         self._patterns, self._turns = begun.cut.pieces
         self._begins = begun.pieces.begins(self._patterns)
         self._plan, self._time, self.least = begun.plan, begun.time, begun.time
-        self.stalled = 0
+        self._crowded, self.stalled = _crowded(begun.plan), 0
 
     def changed(self, heat: float) -> tuple[Jobs, Pass] | None:
         """Give one piece another tree, once; return the plan if none was as quick.
@@ -132,11 +217,11 @@ class Exchange:
         A plan may get slower by `heat` on average, as a share of it.
         """
         dice, pieces, begins, (start, stop) = self._dice, self._pieces, self._begins, self._plan
-        last = np.flatnonzero(stop >= LATE * self._time)
+        self.stalled += 1
+        last = np.flatnonzero(stop >= (0.0 if dice.random() < ANY else LATE * self._time))
         place = int(np.searchsorted(begins, dice.choice(last), side="right")) - 1
         patterns = [*self._patterns]
-        demand = self.cut.model.demand[patterns[place]]
-        patterns[place] = int(dice.choice(self.begun.others[demand]))
+        patterns[place] = self._other(patterns[place])
         part = pieces.part(patterns[place])
         free = max(0.0, self._time - float((part.head + part.tail).max()))
         own = part.head + dice.random() * free
@@ -144,14 +229,22 @@ class Exchange:
         jobs = pieces.jobs(patterns, self._turns)
         plan = self._ordered(jobs, order)
         time = float(plan[1].max())
-        if time <= self._time * (1 + heat * dice.exponential()):
-            self._plan, self._time, self._patterns = plan, time, patterns
+        crowded = _crowded(plan)
+        if crowded <= self._crowded * (1 + heat * dice.exponential()):
+            self._plan, self._time, self._patterns, self._crowded = plan, time, patterns, crowded
             self._begins = pieces.begins(patterns)
-        self.stalled += 1
         if time >= self.least - GAIN:
             return None
         self.least, self.stalled = time, 0
         return replace(jobs, terms=pieces.terms(patterns)), plan
+
+    def _other(self, pattern: Pattern) -> Pattern:
+        """Return a tree like this one, or one of the pool."""
+        near = hung(pattern, self.begun, self._dice) if self._dice.random() < LIKE else None
+        if near is not None:
+            return near
+        pool = self.begun.others[pattern.demand]
+        return pool[int(self._dice.integers(len(pool)))]
 
     def _ordered(self, jobs: Jobs, order: np.ndarray) -> Pass:
         """Return the plan in about this order, put right by passes where it is not hopeless."""
@@ -178,7 +271,8 @@ def exchanged(
 ) -> None:
     """Offer plans whose pieces take other trees, each quicker than those before.
 
-    Every plan is changed for a while, then that which has become the quickest.
+    Every plan is changed for a while, then that which has become the quickest, and when nothing
+    makes that one quicker the others.
 
     Parameters
     ----------
@@ -207,4 +301,5 @@ def exchanged(
 
     for turn, each in enumerate(exchanges, start=1):
         goes_on(each, turn * TRIALS / len(exchanges))
-    goes_on(min(exchanges, key=lambda each: each.least), np.inf)
+    for each in sorted(exchanges, key=lambda each: each.least):
+        goes_on(each, np.inf)

@@ -330,13 +330,13 @@ class Cut:
         return [self.model.patterns[k] for k in np.flatnonzero(self.many).tolist()]
 
     @property
-    def pieces(self) -> tuple[list[int], np.ndarray]:
+    def pieces(self) -> tuple[list[Pattern], np.ndarray]:
         """The pattern of each piece, demand after demand, and its turn among those, 0 to 1."""
         taken = np.repeat(np.arange(len(self.many)), self.many)
         place = np.arange(len(taken)) - np.repeat(np.cumsum(self.many) - self.many, self.many)
         turns = (place + 0.5) / self.many[taken]
         order = np.lexsort((turns, self.model.demand[taken]))
-        return taken[order].tolist(), turns[order]
+        return [self.model.patterns[k] for k in taken[order].tolist()], turns[order]
 
     @property
     def key(self) -> object:

@@ -20,12 +20,16 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from graphlib import TopologicalSorter
 from itertools import pairwise
+from typing import Literal
 
 import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 
 from ccl.topology import Topology
 from formulations.engines.list_scheduling.timed import Transfers
@@ -44,6 +48,10 @@ SPREADS = (0.05, 0.3, 0.8)
 """By how much chance makes paths longer, where trees are random."""
 
 
+Kind = Literal["out", "in", "undirected"]
+"""Whether a tree leads out of its root or into it, or has none."""
+
+
 @dataclass(frozen=True, eq=False)
 class Pattern:
     """Crossings of one piece; m of them, each after those that it waits for.
@@ -56,15 +64,29 @@ class Pattern:
         Of each crossing.
     before, after
         Pairs of crossings of which the second waits for the first, each shape (pairs,).
-    terms
-        Ranks whose contributions each crossing carries, or None where it is all that is there.
+    kind
+        Of the tree, where each crossing is one path between two devices; None where not.
+    ranks
+        Where each crossing starts, if it carries the contributions of one side of a tree alone;
+        None where it carries all that is there.
     """
 
     demand: int
     routes: tuple[Links, ...]
     before: np.ndarray
     after: np.ndarray
-    terms: tuple[frozenset[int], ...] | None = None
+    kind: Kind | None = None
+    ranks: tuple[int, ...] | None = None
+
+    @cached_property
+    def terms(self) -> tuple[frozenset[int], ...] | None:
+        """Ranks whose contributions each crossing carries, or None where it is all there is."""
+        if self.ranks is None:
+            return None
+        found = [{rank} for rank in self.ranks]
+        for own, those in zip(found, self.waits, strict=True):
+            own.update(*(found[each] for each in those))
+        return tuple(map(frozenset, found))
 
     @cached_property
     def waits(self) -> list[list[int]]:
@@ -101,9 +123,11 @@ def directed(task: Task, demand: int, column: Column) -> Pattern:
     routes: list[Links] = []
     brought: dict[int, int] = {}
     edges = []
+    kind: Kind | None = "in" if side.reduces else "out"
     for source, paths in _parted(side, column).items():
         links = tuple(dict.fromkeys(link for path in paths.values() for link in path))
         apart = not _as_one(side, links, list(paths.values()))
+        kind = kind if apart or len(paths) == 1 else None
         for place, (vertex, path) in enumerate(paths.items()):
             brought[vertex] = len(routes) if apart else len(routes) - (place > 0)
             if apart or not place:
@@ -114,8 +138,8 @@ def directed(task: Task, demand: int, column: Column) -> Pattern:
     if side.reduces:
         last = len(routes) - 1
         turned = tuple(each[::-1] for each in reversed(routes))
-        return Pattern(demand, turned, last - second, last - first)
-    return Pattern(demand, tuple(routes), first, second)
+        return Pattern(demand, turned, last - second, last - first, kind)
+    return Pattern(demand, tuple(routes), first, second, kind)
 
 
 def _parted(side: Side, column: Column) -> dict[tuple[int, int], dict[int, Links]]:
@@ -152,6 +176,40 @@ def _as_one(side: Side, links: Links, paths: Sequence[Links]) -> bool:
     )
 
 
+def along_tree(
+    crossings: Mapping[tuple[int, int], Links],
+    kind: Kind,
+    *,
+    demand: int = 0,
+    rank: Mapping[int, int] | None = None,
+) -> Pattern:
+    """Return what a piece does along a tree: each crossing waits for all that come to its start.
+
+    But for what comes back from where it leads.
+
+    Parameters
+    ----------
+    crossings
+        The links between two devices.
+    kind
+        Of the tree.
+    demand
+        That it serves.
+    rank
+        Of each device, where crossings name the side that they come from.
+    """
+    into: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+    for ends in crossings:
+        into[ends[1]].append(ends)
+    waits = {ends: [each for each in into[ends[0]] if each[0] != ends[1]] for ends in crossings}
+    order = {ends: number for number, ends in enumerate(TopologicalSorter(waits).static_order())}
+    pairs = [(order[each], number) for ends, number in order.items() for each in waits[ends]]
+    before, after = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    routes = tuple(crossings[ends] for ends in order)
+    ranks = None if rank is None else tuple(rank[start] for start, _ in order)
+    return Pattern(demand, routes, before, after, kind, ranks)
+
+
 def met(inward: Pattern, outward: Pattern) -> Pattern:
     """Return what a piece does along an in-tree to a root, and from there along an out-tree."""
     many, offset = len(inward.routes) + len(outward.routes), len(inward.routes)
@@ -168,6 +226,9 @@ def met(inward: Pattern, outward: Pattern) -> Pattern:
 
 Edge = tuple[int, int, Links, Links]
 """Two devices, the smaller first, and the paths from it and back."""
+
+Reach = tuple[int, float, Links]
+"""Where a path leads, how many µs it takes, and its links."""
 
 
 class Undirected:
@@ -211,41 +272,17 @@ class Undirected:
 
     def pattern(self, edges: Sequence[Edge]) -> Pattern:
         """Return what a piece of an all-reduce does along a tree: sums of sides, both ways."""
-        out: defaultdict[int, dict[int, Links]] = defaultdict(dict)
-        for one, other, there, back in edges:
-            out[one][other], out[other][one] = there, back
-        root = edges[0][0]
-        parent, order = {root: root}, [root]
-        for vertex in order:
-            for each in out[vertex]:
-                if each not in parent:
-                    parent[each] = vertex
-                    order.append(each)
-        up = [(vertex, parent[vertex]) for vertex in reversed(order[1:])]
-        crossings = [*up, *((end, start) for start, end in reversed(up))]
-        place = {ends: number for number, ends in enumerate(crossings)}
-        pairs = [
-            (place[far, start], number)
-            for number, (start, end) in enumerate(crossings)
-            for far in out[start]
-            if far != end
-        ]
-        before, after = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-        routes = tuple(out[start][end] for start, end in crossings)
-        return Pattern(0, routes, before, after, self._terms(crossings, pairs))
-
-    def _terms(
-        self, crossings: Sequence[tuple[int, int]], pairs: Sequence[tuple[int, int]]
-    ) -> tuple[frozenset[int], ...]:
-        found = [{self._rank[start]} for start, _ in crossings]
-        for first, second in sorted(pairs, key=lambda pair: pair[1]):
-            found[second] |= found[first]
-        return tuple(map(frozenset, found))
+        there = {(one, other): links for one, other, links, _ in edges}
+        back = {(other, one): links for one, other, _, links in edges}
+        return along_tree(there | back, "undirected", rank=self._rank)
 
     def random(
         self, transfers: Transfers, *, many: int, nbytes: float, seed: int
     ) -> Iterator[tuple[Edge, ...]]:
         """Yield random trees of short paths, by turns from a rank and from both ends of an edge.
+
+        Where some paths take longer than others, and GPUs fall into islands without the longest,
+        every third tree grows inside them, from a rank of one and its likes in the others.
 
         Parameters
         ----------
@@ -258,7 +295,7 @@ class Undirected:
         seed
             Of the random numbers.
         """
-        out: defaultdict[int, list[tuple[int, float, Links]]] = defaultdict(list)
+        out: defaultdict[int, list[Reach]] = defaultdict(list)
         delays = transfers.delay(nbytes).tolist()
         pairs = zip(transfers.src.tolist(), transfers.dst.tolist(), strict=True)
         for number, ends in enumerate(pairs):
@@ -267,26 +304,36 @@ class Undirected:
             if self._rank.keys() >= {*ends} and self.back(links) is not None:
                 out[ends[0]].append((ends[1], delays[number], links))
         roots, dice = sorted(out), np.random.default_rng(seed)
+        island = _islands(transfers, roots)
+        inside = {
+            start: [each for each in ways if island[each[0]] == island[start]]
+            for start, ways in out.items()
+        }
         for turn in range(many if len(roots) == len(self._rank) else 0):
-            spread = SPREADS[turn * len(SPREADS) // many]
-            edges = self._grown(out, roots[turn % len(roots)], turn % 2 == 1, spread, dice)
-            if len(edges) < len(roots) - 1:
-                return  # links one way alone join some of them to the rest
-            yield edges
+            spread, root = SPREADS[turn * len(SPREADS) // many], roots[turn % len(roots)]
+            shuffled = [out[root][each] for each in dice.permutation(len(out[root])).tolist()]
+            likes = {island[each[0]]: each for each in shuffled if island[each[0]] != island[root]}
+            kind = (turn + turn // len(roots)) % (3 if likes else 2)
+            if kind == 2:
+                edges = self._grown(inside, root, [*likes.values()], spread, dice)
+            else:
+                edges = self._grown(out, root, shuffled[:kind], spread, dice)
+            # Links one way alone may join some of them to the rest.
+            if len(edges) == len(roots) - 1:
+                yield edges
 
     def _grown(
         self,
-        out: dict[int, list[tuple[int, float, Links]]],
+        out: dict[int, list[Reach]],
         root: int,
-        twin: bool,
+        first: Sequence[Reach],
         spread: float,
         dice: np.random.Generator,
     ) -> tuple[Edge, ...]:
-        """Return a tree of the shortest paths from a rank, or from the ends of one of its edges."""
+        """Return a tree of the shortest paths from a rank and where its first edges lead."""
         came: dict[int, tuple[int, Links]] = {}
         far, heap = {root: 0.0}, [(0.0, 0.0, root)]
-        if twin:
-            other, _, links = out[root][int(dice.integers(len(out[root])))]
+        for other, _, links in first:
             far[other], came[other] = 0.0, (root, links)
             heap.append((0.0, 1.0, other))
         done = set()
@@ -307,6 +354,20 @@ class Undirected:
             assert other_way is not None
             edges.append(_edge(start, end, links, other_way))
         return tuple(sorted(edges))
+
+
+def _islands(transfers: Transfers, ranks: Sequence[int]) -> dict[int, int]:
+    """Return the island of each of these devices, whom less than the longest latency joins.
+
+    If that leaves one alone, or joins all, they are one.
+    """
+    short = transfers.latency < transfers.latency.max() - 1e-9
+    many = len(transfers.topology.devices)
+    ends = transfers.src[short], transfers.dst[short]
+    joined = sparse.csr_array((np.ones(len(ends[0])), ends), shape=(many, many))
+    label = connected_components(joined, directed=False)[1][np.array(ranks)]
+    alone = np.bincount(label)[label].min() == 1
+    return dict(zip(ranks, [0] * len(ranks) if alone else label.tolist(), strict=True))
 
 
 def _edge(start: int, end: int, there: Links, back: Links) -> Edge:

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, groupby
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from formulations.engines.list_scheduling.reordering import Pass, Passes
 from formulations.engines.list_scheduling.timed import Transfers, in_epochs
 from formulations.engines.tree_columns.heads_tails import HeadsAndTails
 from formulations.engines.tree_columns.patterns import Pattern
-from formulations.engines.tree_columns.routes import Routes
+from formulations.engines.tree_columns.routes import Links, Routes
 from formulations.engines.tree_columns.task import Task
 
 GOING_ON = 2
@@ -159,16 +160,24 @@ def images_apart(symmetry: Symmetry, patterns: Iterable[Pattern]) -> Symmetry | 
         return None
     routes = {links for each in patterns for links in each.routes}
     group = symmetry.moving(np.array(sorted({link for links in routes for link in links})))
-    if group.order == 1:
-        return None
+    apart = group.order > 1 and len(routes_apart(symmetry, group, routes)) == len(routes)
+    return group if apart else None
+
+
+def routes_apart(symmetry: Symmetry, group: Symmetry, routes: Iterable[Links]) -> set[Links]:
+    """Return those whose images under a part of a group meet on no link, nor images of these."""
     orbit, first = group.links.min(axis=0), symmetry.cosets(group)[:, 0]
-    # A route that crosses a link and an image of it would meet its own image there.
-    for many in {len(links) for links in routes} - {1}:
-        crossed = np.array([links for links in routes if len(links) == many])
-        images = np.sort(orbit[symmetry.links[first][:, crossed]], axis=-1)
-        if (np.diff(images, axis=-1) == 0).any():
-            return None
-    return group
+    stays = (group.links[1:] == group.links[0]).any(axis=0)
+    found = set[Links]()
+    for many, those in groupby(sorted(routes, key=len), key=len):
+        alike = list(those)
+        images = symmetry.links[first][:, np.array(alike)]
+        bad = stays[images].any(axis=(0, 2))
+        if many > 1:
+            # A route that crosses a link and an image of it would meet its own image there.
+            bad |= (np.diff(np.sort(orbit[images], axis=-1), axis=-1) == 0).any(axis=(0, 2))
+        found.update(alike[place] for place in np.flatnonzero(~bad).tolist())
+    return found
 
 
 class Part(NamedTuple):
@@ -225,12 +234,12 @@ class Pieces:
         self._first = self._cosets[:, 0]
         moved = self.whole.links[self._first] if len(self._first) > 1 else None
         self._images = model.routes.images(moved)
-        self._parts: dict[int, Part] = {}
+        self._parts = WeakKeyDictionary[Pattern, Part]()
 
-    def part(self, pattern: int) -> Part:
-        """Return what a piece along a pattern does."""
+    def part(self, pattern: Pattern) -> Part:
+        """Return what a piece along a pattern does, whose paths have numbers."""
         if pattern not in self._parts:
-            self._parts[pattern] = self._made(self.model.patterns[pattern])
+            self._parts[pattern] = self._made(pattern)
         return self._parts[pattern]
 
     def _made(self, pattern: Pattern) -> Part:
@@ -247,21 +256,21 @@ class Pieces:
             np.tile(delays + tail, order),
         )
 
-    def terms(self, patterns: Sequence[int]) -> tuple[frozenset[int], ...] | None:
+    def terms(self, patterns: Sequence[Pattern]) -> tuple[frozenset[int], ...] | None:
         """Return the ranks whose contributions each crossing of pieces carries, if any is named."""
         ranks = self.whole.ranks[self._first]
-        those = (_moved(self.model.patterns[each].terms, ranks) for each in patterns)
+        those = (_moved(each.terms, ranks) for each in patterns)
         return tuple(chain.from_iterable(those)) or None
 
-    def named(self, patterns: Sequence[int], turns: np.ndarray) -> Jobs:
+    def named(self, patterns: Sequence[Pattern], turns: np.ndarray) -> Jobs:
         """Return the same as `jobs`, with names of ranks where patterns have some."""
         return replace(self.jobs(patterns, turns), terms=self.terms(patterns))
 
-    def begins(self, patterns: Sequence[int]) -> np.ndarray:
+    def begins(self, patterns: Sequence[Pattern]) -> np.ndarray:
         """Return where the crossings of each piece begin, and how many all are."""
         return np.cumsum([0, *(len(self.part(each).route) for each in patterns)])
 
-    def jobs(self, patterns: Sequence[int], turns: np.ndarray) -> Jobs:
+    def jobs(self, patterns: Sequence[Pattern], turns: np.ndarray) -> Jobs:
         """Return the crossings of pieces, given those of a demand one after the other.
 
         They name no ranks (`terms`), of which there may be millions.
@@ -274,7 +283,7 @@ class Pieces:
             Of each, `Jobs.turn`, shape (pieces,).
         """
         parts, sizes = [self.part(each) for each in patterns], np.diff(self.begins(patterns))
-        demand = self.model.demand[list(patterns)]
+        demand = np.array([each.demand for each in patterns])
         many = np.bincount(demand, minlength=len(self._nbytes))
         rows = [self._numbers(place, np.arange(each)) for place, each in enumerate(many.tolist())]
         chunks = np.concatenate(rows)[:, self._cosets]

@@ -34,6 +34,12 @@ def paths_of(topology: Topology, links: Links) -> list[tuple[str, ...]]:
     return [_followed(after, src) for src in after if src not in before]
 
 
+def ends_of(topology: Topology, links: Links) -> tuple[int, int]:
+    """Return the devices that a route of one path joins, by number."""
+    first, last = topology.links[links[0]], topology.links[links[-1]]
+    return topology.index[first.src], topology.index[last.dst]
+
+
 def _followed(then: dict[str, str], device: str) -> tuple[str, ...]:
     found = [device]
     while found[-1] in then:

@@ -2,6 +2,8 @@
 
 from itertools import count, pairwise
 
+import networkx as nx
+import numpy as np
 import pytest
 
 from ccl.collective import make_collective
@@ -12,9 +14,10 @@ from formulations import solve
 from formulations.engines.list_scheduling.reordering import Pass
 from formulations.engines.tree_columns import cuts
 from formulations.engines.tree_columns.cuts import Waiting
-from formulations.engines.tree_columns.exchanges import Beginning, exchanged
+from formulations.engines.tree_columns.exchanges import Beginning, exchanged, hung
 from formulations.engines.tree_columns.heads_tails import Cut
 from formulations.engines.tree_columns.pieces import Jobs, images_apart
+from formulations.engines.tree_columns.routes import ends_of
 from gallery import open_cluster
 
 
@@ -74,16 +77,56 @@ def test_every_plan_is_quicker_than_those_before_and_replays_to_what_it_promises
         assert simulate(cut_up, schedule).makespan == pytest.approx(plan[1].max(), rel=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("cluster", "kind", "asked_for"),
+    [
+        ("dgx-1v", "all-reduce", "undirected"),
+        ("mi250", "all-gather", "out"),
+        ("mi250", "reduce-scatter", "in"),
+    ],
+)
+def test_trees_like_one_another_differ_by_what_one_device_hangs_on(begun, cluster, kind, asked_for):
+    dice = np.random.default_rng(0)
+    [first, *_] = begun(asked(cluster, kind, 256e3), 8)
+    topology = first.cut.model.routes.topology
+    pattern = next(each for each in first.cut.used if each.kind == asked_for)
+    turns = 2 if asked_for == "undirected" else 1
+    found = set()
+
+    for _ in range(50):
+        like = hung(pattern, first, dice)
+        if like is None:  # a device that nothing else here reaches
+            continue
+        ends = [ends_of(topology, links) for links in like.routes]
+        assert len({*ends} - {ends_of(topology, links) for links in pattern.routes}) == turns
+        found.add(frozenset(ends))
+        # Everything still gets there: from the root, into it, or from everyone.
+        tree = nx.DiGraph(ends)
+        assert len(ends) == turns * (len(topology.ranks) - 1)
+        assert nx.is_weakly_connected(tree)
+        assert tree.number_of_nodes() == len(topology.ranks)
+        into = dict(tree.in_degree() if asked_for == "out" else tree.out_degree())
+        assert turns == 2 or sorted(into.values()) == [0] + [1] * (len(topology.ranks) - 1)
+        for place, those in enumerate(like.waits):
+            start, stop = ends[place]
+            assert {ends[each] for each in those} == {
+                each for each in ends if each[1] == start and each[0] != stop
+            }
+        assert (like.terms is None) == (turns == 1)
+
+    assert len(found) > 5
+
+
 def test_where_images_stand_for_one_another_none_takes_a_tree_on_which_they_would_meet(begun):
     """A GPU of a fat-tree is one of sixteen that look alike."""
     found = begun(asked("fat-tree", "all-gather", 1e6), 8)
 
     assert found
     for each in found:
-        group, model = each.pieces.group, each.cut.model
+        group = each.pieces.group
         assert group is not None
-        for place in each.others[0].tolist():
-            moved = images_apart(each.pieces.whole, [*each.cut.used, model.patterns[place]])
+        for pattern in each.others[0]:
+            moved = images_apart(each.pieces.whole, [*each.cut.used, pattern])
             assert moved is not None
             assert moved.order == group.order
 

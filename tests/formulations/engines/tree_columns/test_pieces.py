@@ -23,6 +23,7 @@ from formulations.engines.list_scheduling.timed import transfers_of
 from formulations.engines.tree_columns.cuts import Kind, Limits, by_turns
 from formulations.engines.tree_columns.heads_tails import counted
 from formulations.engines.tree_columns.patterns import Pattern, Undirected, met
+from formulations.engines.tree_columns.routes import ends_of
 from gallery import open_cluster
 
 
@@ -164,10 +165,21 @@ def test_random_trees_reach_everybody_by_links_that_have_links_back():
         assert len(edges) == 15
         assert len({end for edge in edges for end in edge[:2]}) == 16
         pattern = trees.pattern(edges)
-        everything = frozenset(range(16))
-        for there, back in zip(pattern.terms[:15], reversed(pattern.terms[15:]), strict=True):
-            assert there | back == everything
-            assert not there & back
+        ends = [ends_of(topology, links) for links in pattern.routes]
+        terms = dict(zip(ends, pattern.terms, strict=True))
+        assert len(terms) == 30
+        for (one, other), there in terms.items():
+            assert there | terms[other, one] == frozenset(range(16))
+            assert not there & terms[other, one]
+
+
+def test_every_third_random_tree_crosses_between_hosts_but_once():
+    topology = open_cluster("mi250:hosts=2")
+    host = [each.host for each in topology.devices]
+    found = Undirected(topology).random(transfers_of(topology), many=90, nbytes=1e3, seed=0)
+    between = [sum(host[one] != host[other] for one, other, *_ in edges) for edges in found]
+    assert len(between) == 90
+    assert between.count(1) >= 30
 
 
 def test_random_trees_are_none_where_links_one_way_alone_join_the_hosts():
