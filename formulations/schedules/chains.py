@@ -275,6 +275,11 @@ def candidates(topology: Topology, *, arrange: bool = True) -> Iterator[Candidat
                         yield Candidate(word, grid, turned)
 
 
+def _shortest(every: Iterable[Candidate]) -> list[Candidate]:
+    """Return what takes least time to try first."""
+    return sorted(every, key=lambda each: each.pieces * each.messages)
+
+
 def _words(stages: int) -> Iterator[str]:
     for adding_up in range(stages + 1):
         word = "h" * adding_up + "x" * (stages - adding_up)
@@ -333,9 +338,10 @@ class Search:
         topology = adding(run.problem).topology
         self._large = len(topology.ranks) * (len(topology.ranks) - 1) > MOST
         self._network = Network(topology, most=PASSES, over=lambda: self.over)
-        self._tried: list[tuple[float, int, Candidate]] = []
+        self._tried: dict[Candidate, tuple[float, int]] = {}
         self._best: tuple[Ordered, int] | None = None
         self._offered: Ordered | None = None
+        self._refined: list[Candidate] = []
 
     @property
     def over(self) -> bool:
@@ -347,13 +353,13 @@ class Search:
         every = candidates(self._run.problem.topology, arrange=not self._large)
         if self._large:
             self._compare(self._promising(every))
+            self._offer()
             return
-        # What takes least time comes first.
-        self._compare(sorted(every, key=lambda each: each.pieces * each.messages))
-        self._compare([other for *_, best in self.leading for other in best.others()])
-        if self._fixed is None:
-            for makespan, pieces, each in self.leading:
-                self._refine(each, pieces, makespan)
+        self._compare(_shortest(every))
+        words = [each for *_, each in self.leading]
+        self._refine_all()
+        self._compare(_shortest(other for each in words for other in each.others()))
+        self._refine_all()
 
     def _promising(self, every: Iterable[Candidate]) -> list[Candidate]:
         """Return what is not too large, the best by its formulas first."""
@@ -365,17 +371,25 @@ class Search:
         return sorted(able, key=lambda each: each.estimate(size, distances))
 
     def _compare(self, every: Iterable[Candidate]) -> None:
-        """Try candidates with few pieces, and offer the best."""
+        """Try candidates with few pieces."""
         self._until = clock() + COMPARING * (self._end - clock())
         for each in every:
             self._attempt(each, each.pieces, sends=FEW)
         self._until = self._end
-        self._offer()
 
     @property
     def leading(self) -> list[tuple[float, int, Candidate]]:
         """The best so far: µs, pieces with paths of their own, and the candidate."""
-        return sorted(self._tried, key=lambda each: each[:2])[:BEST]
+        found = [(*best, each) for each, best in self._tried.items()]
+        return sorted(found, key=lambda each: each[:2])[:BEST]
+
+    def _refine_all(self) -> None:
+        """Try the best in more pieces, each once, unless the question fixes them."""
+        for makespan, pieces, each in [] if self._fixed else self.leading:
+            if each not in self._refined:
+                self._refined.append(each)
+                self._refine(each, pieces, makespan)
+        self._offer()
 
     def _refine(self, each: Candidate, pieces: int, makespan: float) -> None:
         """Give twice as many pieces paths of their own, then cut them, as long as it gains."""
@@ -384,7 +398,6 @@ class Search:
             pieces, makespan = 2 * pieces, found
         while (found := self._attempt(each, pieces, sends=2 * sends)) < makespan * (1 - GAIN):
             sends, makespan = 2 * sends, found
-        self._offer()
 
     def _attempt(self, each: Candidate, pieces: int, *, sends: int) -> float:
         """Return µs of a candidate, infinite if it is not tried for want of time or for its size.
@@ -413,7 +426,8 @@ class Search:
         copies = 1 if self._fixed else max(1, sends // len(stages))
         found = stages.ordered(copies=copies, goal=run.proof.makespan)
         self._last = clock() - begin, messages
-        self._tried.append((found.makespan, pieces, each))
+        tried = found.makespan, pieces
+        self._tried[each] = min(tried, self._tried.get(each, tried))
         if self._best is None or found.makespan < self._best[0].makespan:
             self._best = found, pieces * copies
         if first:

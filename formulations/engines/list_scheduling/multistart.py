@@ -135,8 +135,12 @@ def _early(
     """Return how long before a resource is free transfers over it may start: flat, and begins."""
     lead = np.concatenate([transfers.lead + nbytes * transfers.drag for nbytes in sizes])
     which = np.tile(resource, len(sizes))
-    pairs = np.unique(np.column_stack([which, np.round(lead, 12)]), axis=0)
-    return pairs[:, 1].copy(), np.searchsorted(pairs[:, 0], np.arange(many + 1))
+    lead = np.round(lead, 12)
+    order = np.lexsort((lead, which))
+    which, lead = which[order], lead[order]
+    new = np.ones(len(lead), dtype=bool)
+    new[1:] = (np.diff(which) != 0) | (np.diff(lead) != 0)
+    return lead[new], np.searchsorted(which[new], np.arange(many + 1))
 
 
 def _limits(task: Task) -> tuple[np.ndarray, ...]:

@@ -10,7 +10,7 @@ from formulations import solve
 from formulations.core.registry import formulation
 from formulations.engines.epoch_grid import relay_paths
 from formulations.engines.list_scheduling.chains import MANY_TRANSFERS, Network, Stages
-from formulations.schedules.chains import Candidate, Distances, candidates
+from formulations.schedules.chains import Candidate, Distances, Search, candidates
 from gallery import open_cluster
 
 
@@ -159,3 +159,18 @@ def test_where_paths_are_too_many_to_be_listed_stages_take_the_shortest(monkeypa
     result = solve(asked("fat-tree:radix=4", 1e3), "chains", time_limit=20)
 
     assert result.makespan < 1.8 * 6 * 0.6
+
+
+def test_the_best_are_three_candidates_and_each_is_cut_finer_once(monkeypatch):
+    refined, leading = [], []
+
+    def refine(search, each, pieces, makespan):
+        refined.append(each)
+        leading.append([candidate for *_, candidate in search.leading])
+        real(search, each, pieces, makespan)
+
+    real = Search._refine
+    monkeypatch.setattr(Search, "_refine", refine)
+    solve(asked("hypercube", 256e3), "chains")
+    assert len(refined) == len({*refined}) >= 3
+    assert all(len(each) == len({*each}) == 3 for each in leading)
