@@ -60,7 +60,7 @@ FAR = 1.2
 FAVOUR = 3
 """How many times as many pieces are tried of the best kind."""
 
-TURNS_SHARE = 0.45
+TURNS_SHARE = 0.5
 """Of the time, after which the best plan is changed piece by piece, where weights promise more."""
 
 LATENCY = 0.15
@@ -72,8 +72,11 @@ TRIED, CHANGED = 3, 250
 NAMED = 5.0
 """How often longer verifying takes where sends name ranks, as long as none was timed."""
 
-USUAL = 3e-6
+USUAL = 1e-5
 """Seconds that verifying takes for each send and wait, as long as none was timed."""
+
+LEARNING = 0.12
+"""Share of the time left that verifying the first plan may take, after which that is known."""
 
 PATIENCE, CHANGING = 1.0, 5.0
 """How often longer than verifying a plan takes it waits for a better one, and while pieces take
@@ -148,6 +151,8 @@ class Limits:
     def exchange(self) -> None:
         """Offer plans whose pieces take other trees, where that is worth it and time is left."""
         begun = self._changeable
+        if begun and self.since is None:
+            self.verify(now=True)  # how long that takes is known then
         if begun and not self.reached():
             exchanged(begun, offer=self._changed, left=lambda: self.left, over=self.reached)
 
@@ -172,9 +177,13 @@ class Limits:
             if self.beaten(time):
                 return time
         self.waiting = replace(found, time=time)
-        close = 1 + max(self.run.gap or 0.0, PROOF_TOLERANCE)
-        self.verify(now=self.run.merit is not None or time <= close * self.run.proof.makespan)
+        self.verify(now=self.run.merit is not None or self._good(time))
         return time
+
+    def _good(self, time: float) -> bool:
+        """Return whether so many µs are close enough to the bound."""
+        close = 1 + max(self.run.gap or 0.0, PROOF_TOLERANCE)
+        return time <= close * self.run.proof.makespan
 
     @cached_property
     def shared(self) -> bool:
@@ -202,8 +211,10 @@ class Limits:
 
     def _patient(self, now: float, patience: float) -> bool:
         """Return whether what waits has waited long enough for a better one."""
-        if self.since is None and self.known == inf:
-            return True
+        if self.since is None:
+            soon = self._expected <= LEARNING * (self.deadline - now)
+            if soon or self.known == inf:
+                return True
         since = self.begun if self.since is None else self.since
         return now - since >= patience * self._expected
 
@@ -211,7 +222,7 @@ class Limits:
         """Offer a plan that names terms without them; it waits if it is quicker with them.
 
         Trees that are stars need no names: the sum of all may go to where a part of it came from.
-        Once they are needed, or a plan is slower without, they will be again.
+        Once they are needed, or a plan is much slower without, they will be again.
         """
         named = replace(waiting, bare=False)
         bare = replace(named, jobs=replace(waiting.jobs, terms=None))
@@ -219,7 +230,7 @@ class Limits:
             self.run.offer(bare.schedule(self.run.problem), doubted=True)
         except ScheduleError:
             self.unnamed = False
-        if not self.beaten(waiting.time):
+        if not self.beaten(waiting.time, 1e-9 if self._good(waiting.time) else WORTH):
             self.unnamed, self.waiting = False, named
 
     def too_many(self, jobs: Jobs) -> bool:
