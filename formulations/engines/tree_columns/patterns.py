@@ -304,12 +304,14 @@ class Undirected:
             if self._rank.keys() >= {*ends} and self.back(links) is not None:
                 out[ends[0]].append((ends[1], delays[number], links))
         roots, dice = sorted(out), np.random.default_rng(seed)
+        if len(roots) < len(self._rank):
+            return  # links one way alone join some of them to the rest
         island = _islands(transfers, roots)
         inside = {
             start: [each for each in ways if island[each[0]] == island[start]]
             for start, ways in out.items()
         }
-        for turn in range(many if len(roots) == len(self._rank) else 0):
+        for turn in range(many):
             spread, root = SPREADS[turn * len(SPREADS) // many], roots[turn % len(roots)]
             shuffled = [out[root][each] for each in dice.permutation(len(out[root])).tolist()]
             likes = {island[each[0]]: each for each in shuffled if island[each[0]] != island[root]}

@@ -15,7 +15,7 @@ from ccl.collective import make_collective
 from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.result import Status
-from ccl.topology import binding_limits
+from ccl.topology import Device, Link, Topology, binding_limits
 from formulations import solve
 from formulations.core.preparing import clock
 from formulations.core.registry import formulation
@@ -186,6 +186,16 @@ def test_random_trees_are_none_where_links_one_way_alone_join_the_hosts():
     topology = open_cluster("ndv2:hosts=2")
     found = Undirected(topology).random(transfers_of(topology), many=30, nbytes=1e3, seed=0)
     assert not list(found)
+
+
+def test_two_gpus_that_no_link_joins_both_ways_have_no_random_trees():
+    devices = (Device("g0", "gpu"), Device("g1", "gpu"), Device("s0", "switch"))
+    ends = (("g1", "g0"), ("g0", "s0"), ("s0", "g1"))
+    topology = Topology("one way round", devices, tuple(Link(*each, 10.0, 1.0) for each in ends))
+    found = Undirected(topology).random(transfers_of(topology), many=30, nbytes=1e3, seed=0)
+    assert not list(found)
+    result = solve(Problem(topology, make_collective("all-reduce", 2, 1e3)), "pieces")
+    assert result.makespan > 0
 
 
 @given(st.lists(st.floats(0.001, 1), min_size=1, max_size=12), st.integers(1, 300))
