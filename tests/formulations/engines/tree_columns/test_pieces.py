@@ -15,7 +15,7 @@ from ccl.collective import make_collective
 from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.result import Status
-from ccl.topology import Device, Link, Topology, binding_limits
+from ccl.topology import Link, Topology, binding_limits, device
 from formulations import solve
 from formulations.core.preparing import clock
 from formulations.core.registry import formulation
@@ -189,7 +189,7 @@ def test_random_trees_are_none_where_links_one_way_alone_join_the_hosts():
 
 
 def test_two_gpus_that_no_link_joins_both_ways_have_no_random_trees():
-    devices = (Device("g0", "gpu"), Device("g1", "gpu"), Device("s0", "switch"))
+    devices = (device("gpu", "g0"), device("gpu", "g1"), device("switch", "s0"))
     ends = (("g1", "g0"), ("g0", "s0"), ("s0", "g1"))
     topology = Topology("one way round", devices, tuple(Link(*each, 10.0, 1.0) for each in ends))
     found = Undirected(topology).random(transfers_of(topology), many=30, nbytes=1e3, seed=0)
