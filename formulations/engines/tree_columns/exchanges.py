@@ -3,14 +3,15 @@
 Weights of trees say how much each carries, and a whole number of pieces of each is put into order
 afterwards. What links then wait for one another the weights do not know: where latency counts, the
 best order of the best weights takes a third longer than they promise. So the pieces of a plan are
-changed one by one. One of those that are there last gets another tree of the pool, by chance; what
-starts when in the plan stays as the order of all others, the new one begins at any time that leaves
-it enough, and passes put all of them right. What is not slower is the next plan, and at first
-what is a little slower, too, by chance and less and less: simulated annealing (Kirkpatrick, Gelatt
-and Vecchi, Science 220, 1983) with thresholds drawn from an exponential distribution.
+changed one by one, by chance: most often one of those that are there last gets another tree, of the
+pool or like its own but for one device, which hangs on another. What starts when in the plan stays
+as the order of all others, the new one begins at any time that leaves it enough, and passes put all
+of them right. What is not slower is the next plan, and at first what is a little slower, too, less
+and less: simulated annealing (Kirkpatrick, Gelatt and Vecchi, Science 220, 1983) with thresholds
+drawn from an exponential distribution.
 
-Images of a piece under a group change with it. Where they stand for one another only trees count
-under which they still meet on no link.
+Images of a piece under a group change with it. Where they stand for one another only paths count on
+which they still meet on no link.
 """
 
 from __future__ import annotations
