@@ -341,7 +341,7 @@ class Search:
         self._tried: dict[Candidate, tuple[float, int]] = {}
         self._best: tuple[Ordered, int] | None = None
         self._offered: Ordered | None = None
-        self._refined: list[Candidate] = []
+        self._refined = set[Candidate]()
 
     @property
     def over(self) -> bool:
@@ -387,7 +387,7 @@ class Search:
         """Try the best in more pieces, each once, unless the question fixes them."""
         for makespan, pieces, each in [] if self._fixed else self.leading:
             if each not in self._refined:
-                self._refined.append(each)
+                self._refined.add(each)
                 self._refine(each, pieces, makespan)
         self._offer()
 

@@ -27,9 +27,9 @@ import numpy as np
 from formulations.core.preparing import clock
 from formulations.engines.list_scheduling.reordering import Pass
 from formulations.engines.tree_columns.heads_tails import Cut
-from formulations.engines.tree_columns.patterns import Kind, Pattern, along_tree
+from formulations.engines.tree_columns.patterns import Direction, Pattern, along_tree
 from formulations.engines.tree_columns.pieces import Jobs, Pieces, routes_apart
-from formulations.engines.tree_columns.routes import Links, ends_of
+from formulations.engines.tree_columns.routes import Ends, Links, ends_of
 
 MOST, EVERY = 30_000, 400_000
 """Crossings of the pieces of a plan, and with all of their images, above which one pass, or writing
@@ -56,10 +56,7 @@ ANY = 0.3
 LIKE = 0.4
 """Share of changes that make a tree like the one before."""
 
-Ends = tuple[int, int]
-"""The devices that a path joins."""
-
-TURNS: dict[Kind, tuple[int, ...]] = {"out": (1,), "in": (-1,), "undirected": (1, -1)}
+TURNS: dict[Direction, tuple[int, ...]] = {"out": (1,), "in": (-1,), "undirected": (1, -1)}
 """Whether data goes from a device to what hangs on it, the other way, or both."""
 
 ROUNDS = 2
@@ -135,7 +132,7 @@ class Beginning:
         """A path that pieces may cross, between any two devices that one joins."""
         topology, found = self.cut.model.routes.topology, dict[Ends, Links]()
         for pattern in chain.from_iterable(self.others):
-            if pattern.kind is not None:
+            if pattern.direction is not None:
                 found |= {ends_of(topology, links): links for links in pattern.routes}
         return found
 
@@ -145,9 +142,9 @@ def hung(pattern: Pattern, begun: Beginning, dice: np.random.Generator) -> Patte
 
     None where it is no tree of paths, or there is nothing else to hang that on.
     """
-    if pattern.kind is None:
+    if pattern.direction is None:
         return None
-    topology, turns = begun.cut.model.routes.topology, TURNS[pattern.kind]
+    topology, turns = begun.cut.model.routes.topology, TURNS[pattern.direction]
     crossings = {ends_of(topology, links): links for links in pattern.routes}
     rank = dict(zip((start for start, _ in crossings), pattern.ranks or (), strict=False))
     old, device = _turned([*crossings][int(dice.integers(len(crossings)))], turns[0])
@@ -164,7 +161,7 @@ def hung(pattern: Pattern, begun: Beginning, dice: np.random.Generator) -> Patte
         ends = _turned((new, device), turn)
         del crossings[_turned((old, device), turn)]
         crossings[ends] = begun.paths[ends]
-    return along_tree(crossings, pattern.kind, demand=pattern.demand, rank=rank or None)
+    return along_tree(crossings, pattern.direction, demand=pattern.demand, rank=rank or None)
 
 
 def _turned(ends: Ends, turn: int) -> Ends:

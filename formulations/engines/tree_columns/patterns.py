@@ -34,7 +34,7 @@ from scipy.sparse.csgraph import connected_components
 from ccl.topology import Topology
 from formulations.engines.list_scheduling.timed import Transfers
 from formulations.engines.tree_columns.price import Prices
-from formulations.engines.tree_columns.routes import Links
+from formulations.engines.tree_columns.routes import Ends, Links
 from formulations.engines.tree_columns.search import Optimum, Search
 from formulations.engines.tree_columns.task import Column, Side, Task
 
@@ -48,7 +48,7 @@ SPREADS = (0.05, 0.3, 0.8)
 """By how much chance makes paths longer, where trees are random."""
 
 
-Kind = Literal["out", "in", "undirected"]
+Direction = Literal["out", "in", "undirected"]
 """Whether a tree leads out of its root or into it, or has none."""
 
 
@@ -64,7 +64,7 @@ class Pattern:
         Of each crossing.
     before, after
         Pairs of crossings of which the second waits for the first, each shape (pairs,).
-    kind
+    direction
         Of the tree, where each crossing is one path between two devices; None where not.
     ranks
         Where each crossing starts, if it carries the contributions of one side of a tree alone;
@@ -75,7 +75,7 @@ class Pattern:
     routes: tuple[Links, ...]
     before: np.ndarray
     after: np.ndarray
-    kind: Kind | None = None
+    direction: Direction | None = None
     ranks: tuple[int, ...] | None = None
 
     @cached_property
@@ -123,11 +123,11 @@ def directed(task: Task, demand: int, column: Column) -> Pattern:
     routes: list[Links] = []
     brought: dict[int, int] = {}
     edges = []
-    kind: Kind | None = "in" if side.reduces else "out"
+    direction: Direction | None = "in" if side.reduces else "out"
     for source, paths in _parted(side, column).items():
         links = tuple(dict.fromkeys(link for path in paths.values() for link in path))
         apart = not _as_one(side, links, list(paths.values()))
-        kind = kind if apart or len(paths) == 1 else None
+        direction = direction if apart or len(paths) == 1 else None
         for place, (vertex, path) in enumerate(paths.items()):
             brought[vertex] = len(routes) if apart else len(routes) - (place > 0)
             if apart or not place:
@@ -138,8 +138,8 @@ def directed(task: Task, demand: int, column: Column) -> Pattern:
     if side.reduces:
         last = len(routes) - 1
         turned = tuple(each[::-1] for each in reversed(routes))
-        return Pattern(demand, turned, last - second, last - first, kind)
-    return Pattern(demand, tuple(routes), first, second, kind)
+        return Pattern(demand, turned, last - second, last - first, direction)
+    return Pattern(demand, tuple(routes), first, second, direction)
 
 
 def _parted(side: Side, column: Column) -> dict[tuple[int, int], dict[int, Links]]:
@@ -177,8 +177,8 @@ def _as_one(side: Side, links: Links, paths: Sequence[Links]) -> bool:
 
 
 def along_tree(
-    crossings: Mapping[tuple[int, int], Links],
-    kind: Kind,
+    crossings: Mapping[Ends, Links],
+    direction: Direction,
     *,
     demand: int = 0,
     rank: Mapping[int, int] | None = None,
@@ -191,14 +191,14 @@ def along_tree(
     ----------
     crossings
         The links between two devices.
-    kind
+    direction
         Of the tree.
     demand
         That it serves.
     rank
         Of each device, where crossings name the side that they come from.
     """
-    into: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+    into: defaultdict[int, list[Ends]] = defaultdict(list)
     for ends in crossings:
         into[ends[1]].append(ends)
     waits = {ends: [each for each in into[ends[0]] if each[0] != ends[1]] for ends in crossings}
@@ -207,7 +207,7 @@ def along_tree(
     before, after = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
     routes = tuple(crossings[ends] for ends in order)
     ranks = None if rank is None else tuple(rank[start] for start, _ in order)
-    return Pattern(demand, routes, before, after, kind, ranks)
+    return Pattern(demand, routes, before, after, direction, ranks)
 
 
 def met(inward: Pattern, outward: Pattern) -> Pattern:

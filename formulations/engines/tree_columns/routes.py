@@ -22,6 +22,10 @@ Links = tuple[int, ...]
 """Numbers of the links of a route, those of each path in the order in which data crosses them."""
 
 
+Ends = tuple[int, int]
+"""Numbers of the devices that a route of one path joins."""
+
+
 def paths_of(topology: Topology, links: Links) -> list[tuple[str, ...]]:
     """Return the paths of a route, as devices."""
     ends = [topology.links[link].ends for link in links]
@@ -34,7 +38,7 @@ def paths_of(topology: Topology, links: Links) -> list[tuple[str, ...]]:
     return [_followed(after, src) for src in after if src not in before]
 
 
-def ends_of(topology: Topology, links: Links) -> tuple[int, int]:
+def ends_of(topology: Topology, links: Links) -> Ends:
     """Return the devices that a route of one path joins, by number."""
     first, last = topology.links[links[0]], topology.links[links[-1]]
     return topology.index[first.src], topology.index[last.dst]

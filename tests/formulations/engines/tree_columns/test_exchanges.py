@@ -89,7 +89,7 @@ def test_trees_like_one_another_differ_by_what_one_device_hangs_on(begun, cluste
     dice = np.random.default_rng(0)
     [first, *_] = begun(asked(cluster, kind, 256e3), 8)
     topology = first.cut.model.routes.topology
-    pattern = next(each for each in first.cut.used if each.kind == asked_for)
+    pattern = next(each for each in first.cut.used if each.direction == asked_for)
     turns = 2 if asked_for == "undirected" else 1
     found = set()
 
