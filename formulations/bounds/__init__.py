@@ -21,7 +21,7 @@ import numpy as np
 from ccl.bound import Bound
 from ccl.errors import ProblemError
 from ccl.problem import Problem
-from formulations.bounds.cut_times import cut_time_bounds
+from formulations.bounds.cut_times import chosen_cuts, cut_time_bounds
 from formulations.bounds.cuts import (
     Network,
     common_cuts,
@@ -31,6 +31,7 @@ from formulations.bounds.cuts import (
     total_bounds,
 )
 from formulations.bounds.demand import Floats, Mask
+from formulations.bounds.gathering import gathering_bounds
 from formulations.bounds.mean_latency import mean_latency_bounds
 from formulations.bounds.paths import path_bound
 from formulations.bounds.prices import binding_cuts, price_bound, rows_of
@@ -135,7 +136,7 @@ def flow_bounds(
 
 
 def timed_bounds(problem: Problem, *, known: Iterable[Bound], seconds: float) -> tuple[Bound, ...]:
-    """Return what cuts prove where latencies differ, by linear programs; nothing if no more.
+    """Return what cuts prove where latencies differ; nothing if no more.
 
     Parameters
     ----------
@@ -147,8 +148,11 @@ def timed_bounds(problem: Problem, *, known: Iterable[Bound], seconds: float) ->
         After which no further cut is tried.
     """
     network = Network(problem)
-    cuts = [*common_cuts(network), *binding_cuts(network)]
-    return tuple(cut_time_bounds(network, cuts, proved=_for_all(known), seconds=seconds))
+    cuts = chosen_cuts(network, [*common_cuts(network), *binding_cuts(network)])
+    proved = _for_all(known)
+    found = gathering_bounds(network, cuts, proved=proved, seconds=seconds)
+    proved = max(proved, _for_all(found))
+    return (*found, *cut_time_bounds(network, cuts, proved=proved, seconds=seconds))
 
 
 def best_bound(problem: Problem, *, whole_chunks: bool = False) -> Bound:

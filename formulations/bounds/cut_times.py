@@ -66,8 +66,9 @@ LARGEST, APART = 200_000, 45_000
 STEP = 1e-6
 """How far above what is proved, as a share, weights are sought that prove more."""
 
-GPUS = 200
-"""Up to which balls around them are tried: of more there are tens of thousands."""
+GPUS, CENTERS = 200, 4
+"""Up to which there are balls around all; and around how many that are unlike if there are more,
+as there were tens of thousands."""
 
 ROUNDS = 12
 """Most programs for one cut."""
@@ -94,7 +95,7 @@ def cut_time_bounds(
     network
         The problem.
     cuts
-        Sets of devices that something must leave.
+        Sets of devices that something must leave (`chosen_cuts`).
     proved
         µs that every plan is known to take.
     seconds
@@ -105,8 +106,7 @@ def cut_time_bounds(
     end = perf_counter() + seconds
     best: Mask | None = None
     time = proved
-    around = balls(network) if len(network.gpus) <= GPUS else []
-    for inside in _chosen(network, [*cuts, *around]):
+    for inside in cuts:
         if perf_counter() > end:
             break
         for apart in (False, True):
@@ -120,19 +120,32 @@ def cut_time_bounds(
 
 
 def balls(network: Network) -> list[Mask]:
-    """Return the devices within each latency of each GPU, or from which it is within that."""
+    """Return the devices within each latency of each GPU, or from which it is within that.
+
+    Of many GPUs a few from which others are at other latencies stand for all.
+    """
+    centers = np.arange(len(network.gpus))
+    if len(centers) > GPUS:
+        apart = np.sort(_rounded(network.latency), axis=1)
+        centers = np.sort(np.unique(apart, axis=0, return_index=True)[1])[:CENTERS]
     found = [
         distances <= radius + GRAIN
         for each in (network.latency, network.latency_to)
-        for distances in each
-        for radius in np.unique(distances)
+        for distances in each[centers]
+        for radius in np.unique(_rounded(distances))
     ]
     return [*found, *(~each for each in found)]
 
 
-def _chosen(network: Network, cuts: Iterable[Mask]) -> list[Mask]:
-    """Return the cuts that prove most by themselves, one of those that look alike."""
-    once = {each.tobytes(): each for each in cuts if each.any() and not each.all()}
+def chosen_cuts(network: Network, cuts: Iterable[Mask]) -> list[Mask]:
+    """Return cuts and balls that prove most by themselves, one of those that look alike.
+
+    None where there are no latencies, as in time all cuts prove what they prove without it.
+    """
+    if not network.alpha.any():
+        return []
+    every = [*cuts, *balls(network)]
+    once = {each.tobytes(): each for each in every if each.any() and not each.all()}
     masks = list(once.values())
     leaving = leaving_of(network, masks)
     rated = [
