@@ -284,7 +284,8 @@ class AllReduce:
         goal = self.limits.run.proof.makespan
         passes = both.passes(routes.transfers)
         plan = passes.improved(first, goal=goal, over=self.limits.reached)
-        self._known[key] = self.limits.offer(both, pair[0], plan, routes=routes)
+        relayed = not all(each.stores for each in self.problem.topology.devices)
+        self._known[key] = self.limits.offer(both, pair[0], plan, routes=routes, overtaking=relayed)
         return self._known[key]
 
     def _moving(self, pair: Sequence[Cut]) -> Symmetry | None:

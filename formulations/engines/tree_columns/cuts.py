@@ -78,6 +78,9 @@ USUAL = 1e-5
 LEARNING = 0.12
 """Share of the time left that verifying the first plan may take, after which that is known."""
 
+OVERTAKING = 1.06
+"""How far behind the best a plan over switches is replayed: it may be quicker than passes say."""
+
 PATIENCE, CHANGING = 1.0, 5.0
 """How often longer than verifying a plan takes it waits for a better one, and while pieces take
 other trees, which makes better ones all the time."""
@@ -165,20 +168,38 @@ class Limits:
         """µs of the best plan that is verified, here or elsewhere; infinite before the first."""
         return self.run.best_known()
 
-    def offer(self, jobs: Jobs, cut: Cut, plan: Pass, *, routes: Routes | None = None) -> float:
-        """Offer a plan to the run, unless there is a better one; return its µs."""
+    def offer(
+        self,
+        jobs: Jobs,
+        cut: Cut,
+        plan: Pass,
+        *,
+        routes: Routes | None = None,
+        overtaking: bool = False,
+    ) -> float:
+        """Offer a plan to the run, unless there is a better one; return its µs.
+
+        With `overtaking` one that is hardly behind is replayed: passes give a link to what sets out
+        first, though something that sets out later, from nearby, may be there before.
+        """
         time = float(plan[1].max())
-        if self.beaten(time):
+        doubted = overtaking and self._doubted(time, jobs)
+        if self.beaten(time) and not doubted:
             return time
         bare = jobs.terms is not None and self.unnamed
         found = Waiting(time, jobs, cut, plan[0], routes or cut.model.routes, bare)
-        if self.shared:
+        if self.shared or doubted:
             time = self.run.replay(found.schedule(self.run.problem))
             if self.beaten(time):
                 return time
         self.waiting = replace(found, time=time)
         self.verify(now=self.run.merit is not None or self._good(time))
         return time
+
+    def _doubted(self, time: float, jobs: Jobs) -> bool:
+        """Return whether a plan of so many µs might be the best, and is soon replayed."""
+        takes = self._takes(jobs, bare=False)
+        return time < OVERTAKING * self._least and takes <= LEARNING * (self.deadline - clock())
 
     def _good(self, time: float) -> bool:
         """Return whether so many µs are close enough to the bound."""

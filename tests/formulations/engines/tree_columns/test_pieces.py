@@ -20,7 +20,7 @@ from formulations import solve
 from formulations.core.preparing import clock
 from formulations.core.registry import formulation
 from formulations.engines.list_scheduling.timed import transfers_of
-from formulations.engines.tree_columns.cuts import Kind, Limits, by_turns
+from formulations.engines.tree_columns.cuts import Kind, Limits, Waiting, by_turns
 from formulations.engines.tree_columns.heads_tails import counted
 from formulations.engines.tree_columns.patterns import Pattern, Undirected, met
 from formulations.engines.tree_columns.routes import ends_of
@@ -303,6 +303,29 @@ def test_what_is_slower_than_a_plan_elsewhere_is_neither_kept_nor_verified():
     assert limits.waiting is None
     assert limits.beaten(8.0)
     assert not limits.beaten(7.9)
+
+
+@pytest.mark.parametrize(
+    ("time", "overtaking", "kept"),
+    [(10.5, True, 9.0), (10.5, False, None), (10.7, True, None), (9.9, False, 9.9)],
+)
+def test_what_is_hardly_behind_is_replayed_where_data_overtakes(
+    monkeypatch, time, overtaking, kept
+):
+    """Replays take 9 us here, and elsewhere a plan of 10 us is known."""
+    proof = SimpleNamespace(makespan=8.0)
+    run = SimpleNamespace(best_known=lambda: 10.0, replay=lambda plan: 9.0, problem=None)
+    run.merit, run.gap, run.proof = None, 0.0, proof
+    limits = Limits(clock() + 50.0, run)
+    monkeypatch.setattr(Waiting, "schedule", lambda self, problem: None)
+    monkeypatch.setattr(Limits, "verify", lambda self, now: None)
+    monkeypatch.setattr(Limits, "shared", False)
+    jobs: Any = SimpleNamespace(work=10, terms=None)
+    cut: Any = SimpleNamespace(model=SimpleNamespace(routes=None))
+    ends = np.array([0.0, time])
+
+    assert limits.offer(jobs, cut, (ends, ends), overtaking=overtaking) == (kept or time)
+    assert kept == (limits.waiting and limits.waiting.time)
 
 
 def test_what_could_not_be_verified_in_time_is_not_put_into_order():
