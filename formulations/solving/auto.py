@@ -84,8 +84,8 @@ AMOUNTS = "te-ccl-lp"
 EXACT = ("taccl", AMOUNTS, "cp-sat", "te-ccl-milp", "te-ccl-astar")
 """What needs a solver; the second takes what is neither copied nor added up."""
 
-FEW = ("thesis-fluid", "taccl")
-"""What is tried up to `SMALL` pairs, up to `MODEST` where amounts in epochs will do."""
+FEW = {"thesis-fluid": 5_000, "taccl": 500}
+"""What is tried up to `SMALL` pairs, up to so many where amounts in epochs will do."""
 
 BEHIND = 1.2
 """How far above others list scheduling's plan of whole chunks is where chance is tried first, and
@@ -440,10 +440,11 @@ class Search:
         return collective.reduces and None not in halves(collective)
 
     def _takes(self, chosen: Formulation, problem: Problem) -> bool:
-        few = chosen.name in FEW and not self.options.methods
-        many = few and self._pairs > (MODEST if self._able(AMOUNTS) else SMALL)
+        most = math.inf
+        if chosen.name in FEW and not self.options.methods:
+            most = FEW[chosen.name] if self._able(AMOUNTS) else SMALL
         whole = not self.run.whole or chosen.keeps_chunks(problem)
-        return whole and not many and chosen.why_not(problem) is None
+        return whole and self._pairs <= most and chosen.why_not(problem) is None
 
     def _try(self, name: str, *, parts: int = 1, seconds: float | None = None) -> None:
         """Let a method solve the problem cut into so many parts; keep what it adds."""

@@ -122,6 +122,16 @@ def test_no_method_that_seldom_wins_is_left_out(seed, name):
     assert best.makespan <= alone.makespan * (1 + 1e-6)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("cluster", ["dragonfly", "mi250:hosts=2"])
+def test_of_dozens_of_gpus_all_at_once_the_fluid_program_is_tried(cluster):
+    """Its flows are split as no list of paths splits them: 5 % less of 1 GB on the dragonfly."""
+    problem = asked(cluster, "all-to-all", 1e9)
+    best, alone = solve(problem, time_limit=20), solve(problem, "thesis-fluid", time_limit=10)
+
+    assert best.makespan <= alone.makespan * (1 + 1e-6)
+
+
 def test_a_chunk_for_one_rank_is_split_over_two_ways():
     """1 MB from g0 to g1 over 50 GB/s takes 20 µs; half of it over g2 saves almost half of that.
 
