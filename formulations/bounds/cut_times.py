@@ -54,6 +54,7 @@ from formulations.bounds.cuts import (
     witness,
 )
 from formulations.bounds.demand import Floats, Mask
+from formulations.bounds.gathering import GRAIN, rounded
 from formulations.solvers import cp
 from formulations.solvers.cvxpy_highs import Backend
 
@@ -78,9 +79,6 @@ FAR = 4.0
 
 SAME = 1e-9
 """Share of the bytes that may be left out."""
-
-GRAIN = 1e-9
-"""µs to which latencies are rounded down."""
 
 _WORDS = "bytes that must cross the cut in time for far destinations, from far sources"
 
@@ -126,13 +124,13 @@ def balls(network: Network) -> list[Mask]:
     """
     centers = np.arange(len(network.gpus))
     if len(centers) > GPUS:
-        apart = np.sort(_rounded(network.latency), axis=1)
+        apart = np.sort(rounded(network.latency), axis=1)
         centers = np.sort(np.unique(apart, axis=0, return_index=True)[1])[:CENTERS]
     found = [
         distances <= radius + GRAIN
         for each in (network.latency, network.latency_to)
         for distances in each[centers]
-        for radius in np.unique(_rounded(distances))
+        for radius in np.unique(rounded(distances))
     ]
     return [*found, *(~each for each in found)]
 
@@ -379,7 +377,7 @@ def _points(network: Network, links: np.ndarray, *, apart: bool, most: int) -> _
     if receivers > 1:
         near = _over_relays(network, copies)[heads].T
         after = network.alpha[links] + near[copies] + network.latency_to[:, copies][:, :, None]
-    return _Points(_rounded(before), _rounded(after))
+    return _Points(rounded(before), rounded(after))
 
 
 def _over_relays(network: Network, points: Mask) -> Floats:
@@ -395,11 +393,6 @@ def _over_relays(network: Network, points: Mask) -> Floats:
     near = np.asarray(found, dtype=float)
     near[np.arange(many), np.arange(many)] = 0.0
     return near
-
-
-def _rounded(latencies: Floats) -> Floats:
-    """Return latencies rounded down, so that equal ones are equal."""
-    return np.asarray(np.floor(latencies / GRAIN + 1e-3) * GRAIN)
 
 
 class _Kinds:

@@ -20,8 +20,9 @@ all links of the cut can do in a plan of makespan T is enough for all pairs only
 
 and the least such T is a bound. In the words of `formulations.bounds.cut_times` all pairs have
 equal weights there, with senders and receivers apart: no linear program is solved, so it takes any
-size, and where GPUs look alike no weights are better. It is what keeps an all-reduce of many hosts
-from one exchange between all GPUs.
+size, and where all pairs are alike no weights are better. It says why an all-reduce of many hosts
+takes more than one exchange between all GPUs: into a host comes one contribution after the other,
+or what its own host has added up before.
 
 Every pair is served by a byte that leaves the cut first, so u is inside; or, where the links begin
 at devices that add, by one that leaves it last, and then w is outside. Items with different sources
@@ -129,7 +130,7 @@ def _pairs(network: Network, inside: Mask) -> Iterator[Pairs]:
         return
     first, last = starts.any(axis=0), stops.any(axis=0)
     nbytes = float(demand.sizes[able].sum())
-    between = _rounded(network.latency[:, network.gpus][np.ix_(first, last)].min(axis=1))
+    between = rounded(network.latency[:, network.gpus][np.ix_(first, last)].min(axis=1))
     for ends in _alone(network, last) if served else [last]:
         for far in np.unique(between)[:LEVELS] if gathered else [0.0]:
             some = first.copy()
@@ -139,7 +140,7 @@ def _pairs(network: Network, inside: Mask) -> Iterator[Pairs]:
 
 def _alone(network: Network, stops: Mask) -> list[Mask]:
     """Return all destinations, and one alone of those that are equally far from all devices."""
-    apart = np.sort(_rounded(network.latency_to[stops]), axis=1)
+    apart = np.sort(rounded(network.latency_to[stops]), axis=1)
     unlike = np.unique(apart, axis=0, return_index=True)[1][:ALONE]
     ranks = np.arange(len(stops))
     return [stops, *(ranks == each for each in np.flatnonzero(stops)[unlike].tolist())]
@@ -222,7 +223,7 @@ class Relays:
             Whether time runs backwards.
         """
         network, own = self.network, self.copies if back else self.adds
-        far = _rounded((network.latency_to if back else network.latency)[ranks])
+        far = rounded((network.latency_to if back else network.latency)[ranks])
         numbers = np.flatnonzero(points)
         ranked: Floats | None = None
         found = {}
@@ -247,7 +248,7 @@ class Relays:
                 mode="out" if back else "in",
             )
             known = np.asarray(found[0], dtype=float)[: len(self.adds)]
-            self._near[device, back] = _rounded(known)
+            self._near[device, back] = rounded(known)
         return self._near[device, back]
 
     @cached_property
@@ -277,6 +278,6 @@ def _filled(rates: Floats, waits: Floats, nbytes: float) -> float:
     return filled(rates[opens], waits[opens], nbytes) if opens.any() else 0.0
 
 
-def _rounded(latencies: Floats) -> Floats:
+def rounded(latencies: Floats) -> Floats:
     """Return latencies rounded down, so that equal ones are equal."""
     return np.asarray(np.floor(latencies / GRAIN + 1e-3) * GRAIN)
