@@ -58,7 +58,8 @@ LARGEST = 2_000_000
 _MARGIN = 1e-9
 """Share by which a bound is lowered, for the rounding of sums."""
 
-_WORDS = "sums that must cross the cut once contributions are gathered, in time to be spread"
+_SUMS = "sums that must cross the cut once contributions are gathered, in time to be spread"
+_COPIES = "bytes that must cross the cut in time to be spread beyond it"
 
 
 def gathering_bounds(
@@ -80,7 +81,7 @@ def gathering_bounds(
     if not network.alpha.any() or not len(network.demand.sizes):
         return []
     end, relays = perf_counter() + seconds, Relays(network)
-    best: Mask | None = None
+    best: Bound | None = None
     time = proved
     for inside in relays.drawn(cuts):
         if perf_counter() > end:
@@ -88,10 +89,9 @@ def gathering_bounds(
         for pairs in _pairs(network, inside):
             found = relays.least(inside, pairs, time)
             if found > time:
-                best, time = inside, found
-    if best is None:
-        return []
-    return [Bound(time, kind_of(network, best), witness(network, best), _WORDS)]
+                time, words = found, _SUMS if pairs.gathered else _COPIES
+                best = Bound(time, kind_of(network, inside), witness(network, inside), words)
+    return [] if best is None else [best]
 
 
 @dataclass(frozen=True)
