@@ -54,7 +54,7 @@ from formulations.bounds.cuts import (
     witness,
 )
 from formulations.bounds.demand import Floats, Mask
-from formulations.bounds.gathering import GRAIN, rounded
+from formulations.bounds.gathering import GRAIN, Relays, rounded
 from formulations.solvers import cp
 from formulations.solvers.cvxpy_highs import Backend
 
@@ -361,9 +361,8 @@ def crossing_of(network: Network, inside: Mask, *, apart: bool) -> Crossing | No
 def _points(network: Network, links: np.ndarray, *, apart: bool, most: int) -> _Points | None:
     """Return latencies to and from links; None if told apart they are one, or too many."""
     tails, heads = network.ends[links, 0], network.ends[links, 1]
-    devices = network.problem.topology.devices
-    adds = np.array([each.kind == "gpu" or each.reduces for each in devices])
-    copies = np.array([each.kind == "gpu" or each.copies for each in devices])
+    relays = Relays(network)
+    adds, copies = relays.adds, relays.copies
     senders = int(adds.sum()) if apart and not adds[tails].all() else 1
     receivers = int(copies.sum()) if apart and not copies[heads].all() else 1
     pairs = senders * receivers
@@ -372,27 +371,12 @@ def _points(network: Network, links: np.ndarray, *, apart: bool, most: int) -> _
     before = network.latency[:, tails][:, None]
     after = (network.alpha[links] + network.latency_to[:, heads])[:, None]
     if senders > 1:
-        near = _over_relays(network, adds)[:, tails]
-        before = network.latency[:, adds][:, :, None] + near[adds]
+        near = np.array([relays.near(each, back=False)[adds] for each in tails.tolist()]).T
+        before = network.latency[:, adds][:, :, None] + near
     if receivers > 1:
-        near = _over_relays(network, copies)[heads].T
-        after = network.alpha[links] + near[copies] + network.latency_to[:, copies][:, :, None]
+        near = np.array([relays.near(each, back=True)[copies] for each in heads.tolist()]).T
+        after = network.alpha[links] + near + network.latency_to[:, copies][:, :, None]
     return _Points(rounded(before), rounded(after))
-
-
-def _over_relays(network: Network, points: Mask) -> Floats:
-    """Return least latencies over devices that are no points in between, (devices, devices)."""
-    many = len(points)
-    src, dst = network.ends.T
-    # What enters a point ends at its twin.
-    ends = np.column_stack([src, np.where(points[dst], dst + many, dst)])
-    graph = igraph.Graph(n=2 * many, edges=ends.tolist(), directed=True)
-    every = list(range(many))
-    goals = np.where(points, np.arange(many) + many, np.arange(many))
-    found = graph.distances(every, goals.tolist(), weights=network.alpha.tolist())
-    near = np.asarray(found, dtype=float)
-    near[np.arange(many), np.arange(many)] = 0.0
-    return near
 
 
 class _Kinds:

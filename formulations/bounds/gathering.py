@@ -223,7 +223,7 @@ class Relays:
             Whether time runs backwards.
         """
         network, own = self.network, self.copies if back else self.adds
-        far = rounded((network.latency_to if back else network.latency)[ranks])
+        far = (network.latency_to if back else network.latency)[ranks]
         numbers = np.flatnonzero(points)
         ranked: Floats | None = None
         found = {}
@@ -232,23 +232,25 @@ class Relays:
                 times = np.sort(far[:, device])
             else:
                 ranked = np.sort(far[:, numbers], axis=0) if ranked is None else ranked
-                near = self._over(device, back=back)[numbers]
+                near = self.near(device, back=back)[numbers]
                 times = (ranked + near).min(axis=1, initial=np.inf)
-            found[device] = times if gathered else times[:1]
+            found[device] = rounded(times if gathered else times[:1])
         return found
 
-    def _over(self, device: int, *, back: bool) -> Floats:
-        """Return the least latencies over relays, from each that adds or to each that copies."""
+    def near(self, device: int, *, back: bool) -> Floats:
+        """Return the least latencies over relays, from what adds or to what copies, (devices,)."""
         if (device, back) not in self._near:
-            graph = self._leaving if back else self._entering
+            graph, own = (self._leaving, self.copies) if back else (self._entering, self.adds)
+            start = device if back or not own[device] else device + len(own)
             found = graph.distances(
-                [device],
+                [start],
                 self._goals if back else None,
                 weights=self.network.alpha.tolist(),
                 mode="out" if back else "in",
             )
-            known = np.asarray(found[0], dtype=float)[: len(self.adds)]
-            self._near[device, back] = rounded(known)
+            known = np.asarray(found[0], dtype=float)[: len(own)]
+            known[device] = 0.0
+            self._near[device, back] = known
         return self._near[device, back]
 
     @cached_property
