@@ -8,6 +8,10 @@ row by row. So candidates are found by counting: of the digits of a rank, writte
 base, one is turned round or, where it has two values, exchanged. Each is extended to the other
 devices by refinement (`ccl.symmetry.refinement`) and then checked link by link; what passes is an
 automorphism, however it was guessed. A cluster whose numbers show nothing is found to have none.
+
+Switches that are alike may have several images. If those under a leaf of a fat-tree change places
+and its upper switches stay, the links between stay too; if planes are exchanged with them, none
+does. So choices are tried, round and round like the GPUs first, until every link moves.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
 import numpy as np
 
@@ -24,6 +29,10 @@ from ccl.topology import Topology
 
 MOST_DEVICES = 4096
 """Devices above which no symmetry is looked for."""
+
+MOST_CHOICES, MOST_TRIED = 200, 8
+"""How often, of switches that are alike, one gets an image for one candidate, and how many of its
+automorphisms are tried at most."""
 
 
 @dataclass(frozen=True)
@@ -210,34 +219,47 @@ def _listed(ranks: Iterable[tuple[int, ...]]) -> tuple[np.ndarray, np.ndarray]:
 def symmetry_of(topology: Topology, *, links: bool = False) -> Symmetry:
     """Return the largest group found that leaves no GPU in its place, save by the identity.
 
-    Groups are put together greedily from the candidates, those of highest order first.
+    Groups are put together greedily from the candidates, those of highest order first; of two that
+    are as large the one whose first generators leave no link in its place either.
 
     Parameters
     ----------
     topology
         The cluster.
     links
-        Whether no link may be left in its place either.
+        Whether no element may leave a link in its place.
     """
-    group = np.arange(len(topology.devices))[None, :]
-    powers: list[int] = []
+    alone = Symmetry(topology, np.arange(len(topology.devices))[None, :])
     if len(topology.devices) > MOST_DEVICES:
-        return Symmetry(topology, group)
+        return alone
     extender = _Ranks(topology)
-    for ranks in sorted(_candidates(len(extender.gpus)), key=_order, reverse=True):
+    if not extender.relayed:
+        return _grown(alone, extender, free=False)
+    free = _grown(alone, extender, free=True)
+    if links or free.order == len(extender.gpus):
+        return free
+    found = [_grown(begun, extender, free=False) for begun in (free, alone)]
+    return max(found, key=lambda each: each.order)
+
+
+def _grown(begun: Symmetry, extender: _Ranks, *, free: bool) -> Symmetry:
+    """Return a group with more of the candidates, with `free` without one that a link stays by."""
+    group, powers, gpus = begun.devices, [*begun.powers], extender.gpus
+    for ranks in sorted(_candidates(len(gpus)), key=_order, reverse=True):
         # A group that leaves no GPU in its place has at most as many elements as there are GPUs.
-        if len(group) == len(extender.gpus):
+        if len(group) == len(gpus):
             break
-        generator = extender.extended(ranks)
-        if generator is None:
-            continue
-        larger = _joined(group, generator, most=len(extender.gpus))
-        if larger is None or (larger[1:, extender.gpus] == extender.gpus).any():
-            continue
-        if not (links and extender.stays(larger[1:])):
-            powers.append(len(larger) // len(group))
-            group = larger
-    return Symmetry(topology, group, tuple(powers))
+        if (group[:, gpus] == gpus[ranks]).all(axis=1).any():
+            continue  # with an element that moves GPUs alike it would leave them in their places
+        for generator in extender.extensions(ranks, free=free):
+            larger = _joined(group, generator, most=len(gpus))
+            if larger is None or (larger[1:, gpus] == gpus).any():
+                continue
+            if not (free and extender.stays(larger[1:])):
+                powers.append(len(larger) // len(group))
+                group = larger
+                break
+    return Symmetry(begun.topology, group, tuple(powers))
 
 
 def extend_to_devices(topology: Topology, ranks: np.ndarray) -> np.ndarray | None:
@@ -250,7 +272,7 @@ def extend_to_devices(topology: Topology, ranks: np.ndarray) -> np.ndarray | Non
     ranks
         Image of each rank, shape (ranks,).
     """
-    return _Ranks(topology).extended(ranks)
+    return next(_Ranks(topology).extensions(ranks), None)
 
 
 def _order(permutation: np.ndarray) -> int:
@@ -264,8 +286,6 @@ def _order(permutation: np.ndarray) -> int:
 def _joined(group: np.ndarray, generator: np.ndarray, *, most: int) -> np.ndarray | None:
     """Return the group of products of powers of `generator` and elements, if that is one."""
     known = {each.tobytes() for each in group}
-    if generator.tobytes() in known:
-        return None
     blocks, power = [group], generator
     while power.tobytes() not in known:
         blocks.append(power[group])
@@ -312,26 +332,35 @@ class _Ranks:
         order = np.argsort(keys)
         self._keys, self._links = keys[order], self.shape.link[self._direct[order]]
 
-    def extended(self, ranks: np.ndarray) -> np.ndarray | None:
-        """Return the automorphism that permutes the ranks so, or None."""
+    @cached_property
+    def relayed(self) -> bool:
+        """Whether links join devices none of which is a GPU: GPUs may move without them."""
+        return bool((~self._gpu[self.shape.src] & ~self._gpu[self.shape.dst]).any())
+
+    def extensions(self, ranks: np.ndarray, *, free: bool = False) -> Iterator[np.ndarray]:
+        """Yield the first automorphism found that permutes the ranks so, if there is one.
+
+        Parameters
+        ----------
+        ranks
+            Image of each rank, shape (ranks,).
+        free
+            Yield several of those that leave no link in its place, and no others.
+        """
         image = np.full(self.shape.size, -1, dtype=np.int64)
         image[self.gpus] = self.gpus[ranks]
         if (self.shape.device[image[self.gpus]] != self.shape.device[self.gpus]).any():
-            return None
+            return
         # What joins two GPUs directly decides most candidates at once.
         if not self._direct_kept(image):
-            return None
-        if (image < 0).any():
-            matched = self._matched(image)
-            if matched is None:
-                return None
-            image = matched
-        return image if self.shape.moves(image) is not None else None
+            return
+        matched = self._matched(image, free=free) if (image < 0).any() else iter([image])
+        yield from (each for each in matched if self.shape.moves(each) is not None)
 
     def stays(self, images: np.ndarray) -> bool:
         """Return whether any of the permutations leaves a link where it is."""
-        same = images == np.arange(images.shape[1])
-        return bool((same[:, self.shape.src] & same[:, self.shape.dst]).any())
+        same = images == np.arange(images.shape[-1])
+        return bool((same[..., self.shape.src] & same[..., self.shape.dst]).any())
 
     def _direct_kept(self, image: np.ndarray) -> bool:
         src, dst = image[self.shape.src[self._direct]], image[self.shape.dst[self._direct]]
@@ -340,15 +369,47 @@ class _Ranks:
         links = self.shape.link[self._direct[order]]
         return bool((keys[order] == self._keys).all() and (links == self._links).all())
 
-    def _matched(self, image: np.ndarray) -> np.ndarray | None:
+    def _matched(self, image: np.ndarray, *, free: bool) -> Iterator[np.ndarray]:
         """Match the other devices by what they are linked to, again and again."""
         before, after = self.shape.device.copy(), self.shape.device.copy()
         before[self.gpus] = int(before.max()) + 1 + np.arange(len(self.gpus))
         after[image[self.gpus]] = before[self.gpus]
+        if free:
+            yield from islice(self._choices(before, after, iter(range(MOST_CHOICES))), MOST_TRIED)
+            return
+        before, after = refine_colours(self.shape, np.stack([before, after]))
+        order, found = np.argsort(before, kind="stable"), np.argsort(after, kind="stable")
+        if (before[order] == after[found]).all():
+            matched = np.empty_like(image)
+            matched[order] = found
+            yield matched
+
+    def _choices(
+        self, before: np.ndarray, after: np.ndarray, left: Iterator[int]
+    ) -> Iterator[np.ndarray]:
+        """Yield what takes devices to those of the same colour and leaves no link in its place.
+
+        Of the first that are still alike one gets a colour of its own, with each image in turn.
+        """
+        if next(left, None) is None:
+            return
         before, after = refine_colours(self.shape, np.stack([before, after]))
         order, found = np.argsort(before, kind="stable"), np.argsort(after, kind="stable")
         if (before[order] != after[found]).any():
-            return None
-        matched = np.empty_like(image)
-        matched[order] = found
-        return matched
+            return
+        many = np.bincount(before)
+        alone = many[before[order]] == 1
+        matched = np.full_like(before, -1)
+        matched[order[alone]] = found[alone]
+        if self.stays(matched):
+            return
+        if alone.all():
+            yield matched
+            return
+        colour = int(before[order[~alone]][0])
+        first = np.flatnonzero(before == colour)[0]
+        # The next one, or the first behind the last: what turns round like the GPUs do.
+        for other in sorted(np.flatnonzero(after == colour).tolist(), key=lambda i: (i < first, i)):
+            one, two = before.copy(), after.copy()
+            one[first] = two[other] = len(many)
+            yield from self._choices(one, two, left)
