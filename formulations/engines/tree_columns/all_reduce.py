@@ -281,6 +281,9 @@ class AllReduce:
             jobs.append(replace(own, route=routes.taken_from(cut.model.routes)[own.route]))
         pieces = pair[0].parts * self.halves[0].per_root
         both, first = joined(jobs[0], jobs[1], (plans[0], plans[1]), pieces=pieces)
+        if self.limits.too_many(both):
+            self._known[key] = inf
+            return inf
         goal = self.limits.run.proof.makespan
         passes = both.passes(routes.transfers)
         plan = passes.improved(first, goal=goal, over=self.limits.reached)

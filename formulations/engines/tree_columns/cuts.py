@@ -51,6 +51,10 @@ FIRST = 12_000
 WORTH = 2e-3
 """By what share of the best plan the linear program must promise a better one."""
 
+MOST_WORK = 30_000_000
+"""Sends and waits together that would take two gigabytes. If hundreds of GPUs send to all others
+directly, each of what spreads a sum waits for all that it is made of."""
+
 BEHIND = 1.05
 """How far behind the best a family of plans waits for the others."""
 
@@ -255,7 +259,9 @@ class Limits:
             self.unnamed, self.waiting = False, named
 
     def too_many(self, jobs: Jobs) -> bool:
-        """Return whether there is a plan, and none of these jobs could be verified in time."""
+        """Return whether they are too many to be written down, or to be verified beside a plan."""
+        if jobs.work > MOST_WORK:
+            return True
         known = self.known < inf or self.waiting is not None
         return known and self.deadline - clock() < self._takes(jobs, bare=self.unnamed)
 

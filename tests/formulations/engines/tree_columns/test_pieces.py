@@ -20,7 +20,7 @@ from formulations import solve
 from formulations.core.preparing import clock
 from formulations.core.registry import formulation
 from formulations.engines.list_scheduling.timed import transfers_of
-from formulations.engines.tree_columns.cuts import Kind, Limits, Waiting, by_turns
+from formulations.engines.tree_columns.cuts import MOST_WORK, Kind, Limits, Waiting, by_turns
 from formulations.engines.tree_columns.heads_tails import counted
 from formulations.engines.tree_columns.patterns import Pattern, Undirected, met
 from formulations.engines.tree_columns.routes import ends_of
@@ -65,6 +65,15 @@ def test_where_latency_counts_all_reduce_takes_undirected_trees(cluster, size, m
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("size", "most"), [(256e3, 13.2), (1e6, 41.1)])
+def test_direct_sends_over_levels_of_switches_stand_for_one_another(size, most):
+    """Sums come from near GPUs first, and go to them last; 16.8 and 43.6 us without."""
+    found = solve(asked("fat-tree", "all-reduce", size), "pieces", time_limit=20.0)
+
+    assert found.makespan <= most * 1.001
+    assert found.makespan >= found.bounds[0].makespan
+
+
 def test_where_few_gpus_are_at_the_network_roots_are_free():
     """By a share each 10.1 us; the GPUs at the ports add up more than the others do."""
     result = solve(asked("ndv2:hosts=2", "all-reduce", 64e3), "pieces", time_limit=20)
@@ -340,3 +349,9 @@ def test_what_could_not_be_verified_in_time_is_not_put_into_order():
     assert limits.too_many(many)
     assert not limits.too_many(few)
     assert limits.too_many(SimpleNamespace(work=1_000, terms=()))  # names take longer
+
+
+def test_what_memory_does_not_hold_is_not_written_down_even_as_the_first_plan():
+    limits = Limits(clock() + 5.0, SimpleNamespace(best_known=lambda: inf))
+
+    assert limits.too_many(SimpleNamespace(work=MOST_WORK + 1, terms=None))
