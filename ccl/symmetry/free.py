@@ -238,14 +238,16 @@ def symmetry_of(topology: Topology, *, links: bool = False) -> Symmetry:
     free = _grown(alone, extender, free=True)
     if links or free.order == len(extender.gpus):
         return free
-    found = [_grown(begun, extender, free=False) for begun in (free, alone)]
-    return max(found, key=lambda each: each.order)
+    found = _grown(free, extender, free=False)
+    if found.order == len(extender.gpus):
+        return found
+    return max(found, _grown(alone, extender, free=False), key=lambda each: each.order)
 
 
 def _grown(begun: Symmetry, extender: _Ranks, *, free: bool) -> Symmetry:
-    """Return a group with more of the candidates, with `free` without one that a link stays by."""
+    """Return a group with more of the candidates, with `free` none that leaves a link in place."""
     group, powers, gpus = begun.devices, [*begun.powers], extender.gpus
-    for ranks in sorted(_candidates(len(gpus)), key=_order, reverse=True):
+    for ranks in extender.candidates:
         # A group that leaves no GPU in its place has at most as many elements as there are GPUs.
         if len(group) == len(gpus):
             break
@@ -333,6 +335,11 @@ class _Ranks:
         self._keys, self._links = keys[order], self.shape.link[self._direct[order]]
 
     @cached_property
+    def candidates(self) -> list[np.ndarray]:
+        """Permutations of the ranks to try, those of highest order first."""
+        return sorted(_candidates(len(self.gpus)), key=_order, reverse=True)
+
+    @cached_property
     def relayed(self) -> bool:
         """Whether links join devices none of which is a GPU: GPUs may move without them."""
         return bool((~self._gpu[self.shape.src] & ~self._gpu[self.shape.dst]).any())
@@ -377,12 +384,17 @@ class _Ranks:
         if free:
             yield from islice(self._choices(before, after, iter(range(MOST_CHOICES))), MOST_TRIED)
             return
+        refined = self._refined(before, after)
+        if refined is not None:
+            matched = np.empty_like(image)
+            matched[refined[2]] = refined[3]
+            yield matched
+
+    def _refined(self, before: np.ndarray, after: np.ndarray) -> tuple[np.ndarray, ...] | None:
+        """Return both refined, and devices of the same colours in the order of these, or None."""
         before, after = refine_colours(self.shape, np.stack([before, after]))
         order, found = np.argsort(before, kind="stable"), np.argsort(after, kind="stable")
-        if (before[order] == after[found]).all():
-            matched = np.empty_like(image)
-            matched[order] = found
-            yield matched
+        return (before, after, order, found) if (before[order] == after[found]).all() else None
 
     def _choices(
         self, before: np.ndarray, after: np.ndarray, left: Iterator[int]
@@ -391,12 +403,10 @@ class _Ranks:
 
         Of the first that are still alike one gets a colour of its own, with each image in turn.
         """
-        if next(left, None) is None:
+        refined = None if next(left, None) is None else self._refined(before, after)
+        if refined is None:
             return
-        before, after = refine_colours(self.shape, np.stack([before, after]))
-        order, found = np.argsort(before, kind="stable"), np.argsort(after, kind="stable")
-        if (before[order] != after[found]).any():
-            return
+        before, after, order, found = refined
         many = np.bincount(before)
         alone = many[before[order]] == 1
         matched = np.full_like(before, -1)

@@ -74,6 +74,7 @@ def test_direct_sends_over_levels_of_switches_stand_for_one_another(size, most):
     assert found.makespan >= found.bounds[0].makespan
 
 
+@pytest.mark.slow
 def test_where_few_gpus_are_at_the_network_roots_are_free():
     """By a share each 10.1 us; the GPUs at the ports add up more than the others do."""
     result = solve(asked("ndv2:hosts=2", "all-reduce", 64e3), "pieces", time_limit=20)
