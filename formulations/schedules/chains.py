@@ -1,37 +1,21 @@
 """Chains of stages: exchange within groups, then between them; or add up, exchange and spread.
 
-With groups of k1, k2, ... ranks whose product is p, one letter a stage:
+Words say which stages (`formulations.engines.closed_forms.words`). Vectors are cut into pieces,
+which follow one another.
 
-    x   exchange   every member of a group gets the sums of all others       α + (k-1) mβ
-    h   add up     each owns a share of the vector, and adds it up           α + (k-1)/k mβ
-    s   spread     owners send the sums to everyone
-
-Behind an h only the share m/k of the vector goes on. So x is one-shot, xx its exchange of hosts and
-then of their likes, x with k = 2 throughout recursive doubling, hs a reduce-scatter and an
-all-gather, hxs what a hierarchical all-reduce does; hx lets owners send what they have added up to
-everyone at once, which saves a step of latency. Few letters are for small sizes and h and s for
-large ones. (Thakur, Rabenseifner, Gropp, IJHPCA 2005, have such words for hypercubes.)
-
-Vectors are cut into pieces, which follow one another. Where stages are along the dimensions of a
-grid, pieces take the dimensions by turns, each beginning with another one: then all links of a
-torus or a hypercube are in use in all stages.
-
-Decisions: the ranks make a grid, host by host or, where they can be so arranged, such that the rows
-of all dimensions are joined. All words over all grids of up to four dimensions are tried, the best
-of them with their dimensions in all orders. A sum takes any path: all members of a group have it,
-and the next stage takes it from the nearest (`formulations.engines.list_scheduling.chains`). Paths
-are found for few pieces, which are then cut further, so that words are compared as they are when
-their pieces follow one another. The best are tried with more pieces of either kind. Of hundreds of
-ranks few words can be tried, host by host: those first that take least by the formulas above, with
-the longest path of each stage and the widest links into a GPU that join its groups.
+Decisions: all words over all grids of up to four dimensions are tried, the best of them with their
+dimensions in all orders. A sum takes any path: all members of a group have it, and the next stage
+takes it from the nearest (`formulations.engines.list_scheduling.chains`). Paths are found for few
+pieces, which are then cut further, so that words are compared as they are when their pieces follow
+one another. The best are tried with more pieces of either kind. Of hundreds of ranks few words can
+be tried, host by host: those first that take least by their formulas, with the longest path of each
+stage and the widest links into a GPU that join its groups.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import permutations
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from math import inf, prod
 from typing import TYPE_CHECKING
 
@@ -40,20 +24,16 @@ import numpy as np
 from ccl import text
 from ccl.problem import Problem
 from ccl.result import Result, Stop
-from ccl.topology import Topology
 from formulations.core.preparing import clock
 from formulations.core.refusals import no_limits
 from formulations.core.registry import Formulation, NoOptions
 from formulations.core.run import Run
-from formulations.engines.closed_forms.hosts import arranged, by_host
 from formulations.engines.closed_forms.steps import refuses as refuses_any
+from formulations.engines.closed_forms.words import MOST_STAGES, Word, products, words_over
 from formulations.engines.reverse_time import adding
 
 if TYPE_CHECKING:
     from formulations.engines.list_scheduling.chains import Chain, Ordered
-
-MOST_STAGES = 4
-"""Dimensions of a grid."""
 
 FEW, MOST, LARGE = 1_500, 12_000, 160_000
 """Sends of plans that are compared, above which there are too many to cut further, and of any."""
@@ -65,7 +45,7 @@ MESSAGE = 2.2e-4
 """Seconds that a message takes where there are many, verification and replay included."""
 
 SLOW = 0.5
-"""Seconds of a candidate from which on those of more messages are foreseen by it."""
+"""Seconds of a word from which on those of more messages are foreseen by it."""
 
 PASSES = 1
 """Of list scheduling for each stage."""
@@ -74,7 +54,7 @@ SECONDS = 10.0
 """For everything where no limit was set."""
 
 COMPARING = 0.5
-"""Share of the time left that comparing candidates takes at most."""
+"""Share of the time left that comparing words takes at most."""
 
 BEST = 3
 """So many words are tried in other orders, and in more pieces."""
@@ -105,7 +85,7 @@ def _least_messages(ranks: int) -> int:
     alike = ranks * MOST_STAGES * (ranks ** (1 / MOST_STAGES) - 1)
     if alike > LARGE:
         return int(alike)
-    every = (sides for many in range(1, MOST_STAGES + 1) for sides in _products(ranks, many))
+    every = (sides for many in range(1, MOST_STAGES + 1) for sides in products(ranks, many))
     return ranks * min((sum(sides) - len(sides) for sides in every), default=0)
 
 
@@ -173,143 +153,42 @@ class Distances:
         return hops + max(own, shared)
 
 
-@dataclass(frozen=True, eq=False)
-class Candidate:
-    """A word over a grid of ranks.
-
-    Parameters
-    ----------
-    word
-        A letter for each stage.
-    grid
-        Ranks, an axis for each dimension.
-    axes
-        Dimensions of the stages, for each of the pieces that take them by turns.
-    """
-
-    word: str
-    grid: np.ndarray
-    axes: tuple[tuple[int, ...], ...]
-
-    @property
-    def pieces(self) -> int:
-        """The fewest of which all members of a group own as many."""
-        sides: tuple[int, ...] = self.grid.shape
-        return len(self.axes) * prod(sides[axis] for axis in self.axes[0][: self.word.count("h")])
-
-    @property
-    def messages(self) -> int:
-        """Messages of each piece, those that pass them on not counted."""
-        found, active = 0, self.grid.size
-        last = len(self.word) - 1
-        for stage, (letter, axis) in enumerate(zip(self.word, self.axes[0], strict=False)):
-            side = self.grid.shape[axis]
-            if letter == "h":
-                found, active = found + active - active // side, active // side
-            else:
-                found += (self.grid.size if stage == last else active) * side - active
-        return found + (self.grid.size - active if self.word.endswith("s") else 0)
-
-    def estimate(self, size: float, distances: Distances) -> float:
-        """Return the µs that the formulas of its stages come to for a vector of so many bytes."""
-        found, share, again = 0.0, size, 2 if self.word.endswith("s") else 1
-        last = len(self.word) - 1
-        for stage, letter in enumerate(self.word[: len(self.axes[0])]):
-            side = self.grid.shape[self.axes[0][stage]]
-            rows = [self.rows(axes[stage]) for axes in self.axes]
-            if letter == "h":
-                share /= side
-                found += again * distances.stage(rows, (side - 1) * share)
-            elif stage == last and share < size:
-                # Owners send to everyone.
-                found += distances.stage([self.grid.reshape(1, -1)], side * size - share)
-            else:
-                found += distances.stage(rows, (side - 1) * share)
-        return found
-
-    @cached_property
-    def chains(self) -> tuple[Chain, ...]:
-        """What pieces go through by turns."""
-        from formulations.engines.list_scheduling.chains import Chain  # noqa: PLC0415  it loads numba
-
-        found = []
-        for axes in self.axes:
-            levels = []
-            for stages in range(1, len(axes) + 1):
-                members = prod(self.grid.shape[axis] for axis in axes[:stages])
-                rows = self.grid.transpose(*axes[stages:], *axes[:stages]).reshape(-1, members)
-                levels.append(tuple(map(frozenset, rows.tolist())))
-            found.append(Chain(self.word, tuple(levels), tuple(map(self.rows, axes))))
-        return tuple(found)
-
-    def rows(self, axis: int) -> np.ndarray:
-        """Return the rows of ranks along a dimension, shape (rows, ranks of a row)."""
-        return np.moveaxis(self.grid, axis, -1).reshape(-1, self.grid.shape[axis])
-
-    def __str__(self) -> str:
-        """Say what groups do, one stage after the other."""
-        does = {"h": "add up", "x": "exchange"}
-        stages = zip(self.word, self.axes[0], strict=False)
-        said = [f"groups of {self.grid.shape[axis]} {does[each]}" for each, axis in stages]
-        said += ["owners spread the sums"] * self.word.endswith("s")
-        return ", then ".join(said) + "; pieces take the dimensions by turns" * (len(self.axes) > 1)
-
-    def others(self) -> Iterator[Candidate]:
-        """Yield the same with the dimensions in other orders, where all pieces have one order."""
-        if len(self.axes) == 1:
-            for axes in permutations(self.axes[0]):
-                if axes != self.axes[0]:
-                    yield replace(self, axes=(axes,))
+def estimate(word: Word, size: float, distances: Distances) -> float:
+    """Return the µs that the formulas of its stages come to for a vector of so many bytes."""
+    found, share, again = 0.0, size, 2 if word.letters.endswith("s") else 1
+    last = len(word.letters) - 1
+    for stage, letter in enumerate(word.letters[: len(word.axes[0])]):
+        side = word.grid.shape[word.axes[0][stage]]
+        rows = [word.rows(axes[stage]) for axes in word.axes]
+        if letter == "h":
+            share /= side
+            found += again * distances.stage(rows, (side - 1) * share)
+        elif stage == last and share < size:
+            # Owners send to everyone.
+            found += distances.stage([word.grid.reshape(1, -1)], side * size - share)
+        else:
+            found += distances.stage(rows, (side - 1) * share)
+    return found
 
 
-def candidates(topology: Topology, *, arrange: bool = True) -> Iterator[Candidate]:
-    """Yield words over grids; and over those whose rows are joined, if so asked."""
-    for stages in range(1, MOST_STAGES + 1):
-        for sides in _products(len(topology.ranks), stages):
-            for grid in _grids(topology, sides, arrange=arrange):
-                axes = tuple(range(stages))[::-1]
-                turned = tuple(axes[turn:] + axes[:turn] for turn in range(stages))
-                for word in _words(stages):
-                    yield Candidate(word, grid, (axes,))
-                    if stages > 1 and ("h" not in word or len({*sides}) == 1):
-                        yield Candidate(word, grid, turned)
+def chains_of(word: Word) -> tuple[Chain, ...]:
+    """Return what pieces go through by turns."""
+    from formulations.engines.list_scheduling.chains import Chain  # noqa: PLC0415  it loads numba
+
+    found = []
+    for axes in word.axes:
+        levels = []
+        for stages in range(1, len(axes) + 1):
+            members = prod(word.grid.shape[axis] for axis in axes[:stages])
+            rows = word.grid.transpose(*axes[stages:], *axes[:stages]).reshape(-1, members)
+            levels.append(tuple(map(frozenset, rows.tolist())))
+        found.append(Chain(word.letters, tuple(levels), tuple(map(word.rows, axes))))
+    return tuple(found)
 
 
-def _shortest(every: Iterable[Candidate]) -> list[Candidate]:
+def _shortest(every: Iterable[Word]) -> list[Word]:
     """Return what takes least time to try first."""
     return sorted(every, key=lambda each: each.pieces * each.messages)
-
-
-def _words(stages: int) -> Iterator[str]:
-    for adding_up in range(stages + 1):
-        word = "h" * adding_up + "x" * (stages - adding_up)
-        if adding_up < stages:
-            yield word
-        if adding_up:
-            yield word + "s"
-
-
-def _products(p: int, many: int) -> Iterator[tuple[int, ...]]:
-    """Yield the products of so many numbers of 2 or more that are p, in all orders."""
-    if many == 1 and p > 1:
-        yield (p,)
-    for side in range(2, p // 2 + 1) if many > 1 else ():
-        if p % side == 0:
-            yield from ((side, *rest) for rest in _products(p // side, many - 1))
-
-
-def _grids(topology: Topology, sides: tuple[int, ...], *, arrange: bool) -> Iterator[np.ndarray]:
-    """Yield the ranks in grids: host by host, and such that rows are joined."""
-    order = np.concatenate(by_host(topology))
-    yield order.reshape(sides)
-    if not arrange:
-        return
-    places = np.arange(len(order)).reshape(sides)
-    rows = (np.moveaxis(places, axis, -1).reshape(-1, side) for axis, side in enumerate(sides))
-    pairs = [pair for each in rows for row in each.tolist() for pair in permutations(row, 2)]
-    other = arranged(topology, pairs)
-    if other is not None and (other != order).any():
-        yield other.reshape(sides)
 
 
 def run(run: Run, options: NoOptions) -> Result:
@@ -325,7 +204,7 @@ def run(run: Run, options: NoOptions) -> Result:
 
 
 class Search:
-    """Candidates that were tried, and the best of them."""
+    """Words that were tried, and the best of them."""
 
     def __init__(self, run: Run) -> None:
         from formulations.engines.list_scheduling.chains import Network  # noqa: PLC0415  it loads numba
@@ -338,10 +217,10 @@ class Search:
         topology = adding(run.problem).topology
         self._large = len(topology.ranks) * (len(topology.ranks) - 1) > MOST
         self._network = Network(topology, most=PASSES, over=lambda: self.over)
-        self._tried: dict[Candidate, tuple[float, int]] = {}
+        self._tried: dict[Word, tuple[float, int]] = {}
         self._best: tuple[Ordered, int] | None = None
         self._offered: Ordered | None = None
-        self._refined = set[Candidate]()
+        self._refined = set[Word]()
 
     @property
     def over(self) -> bool:
@@ -349,8 +228,8 @@ class Search:
         return self._run.enough or self._run.expired or clock() > self._until
 
     def all(self) -> None:
-        """Try all candidates, then what the best lead to."""
-        every = candidates(self._run.problem.topology, arrange=not self._large)
+        """Try all words, then what the best lead to."""
+        every = words_over(self._run.problem.topology, arrange=not self._large)
         if self._large:
             self._compare(self._promising(every))
             self._offer()
@@ -361,25 +240,25 @@ class Search:
         self._compare(_shortest(other for each in words for other in each.others()))
         self._refine_all()
 
-    def _promising(self, every: Iterable[Candidate]) -> list[Candidate]:
+    def _promising(self, every: Iterable[Word]) -> list[Word]:
         """Return what is not too large, the best by its formulas first."""
         pieces, left = self._fixed, self._end - clock()
         most = min(LARGE, left / MESSAGE)
         distances = Distances(self._run.problem)
         size = self._run.problem.collective.size
         able = [each for each in every if (pieces or each.pieces) * each.messages <= most]
-        return sorted(able, key=lambda each: each.estimate(size, distances))
+        return sorted(able, key=lambda each: estimate(each, size, distances))
 
-    def _compare(self, every: Iterable[Candidate]) -> None:
-        """Try candidates with few pieces."""
+    def _compare(self, every: Iterable[Word]) -> None:
+        """Try words with few pieces."""
         self._until = clock() + COMPARING * (self._end - clock())
         for each in every:
             self._attempt(each, each.pieces, sends=FEW)
         self._until = self._end
 
     @property
-    def leading(self) -> list[tuple[float, int, Candidate]]:
-        """The best so far: µs, pieces with paths of their own, and the candidate."""
+    def leading(self) -> list[tuple[float, int, Word]]:
+        """The best so far: µs, pieces with paths of their own, and the word."""
         found = [(*best, each) for each, best in self._tried.items()]
         return sorted(found, key=lambda each: each[:2])[:BEST]
 
@@ -391,7 +270,7 @@ class Search:
                 self._refine(each, pieces, makespan)
         self._offer()
 
-    def _refine(self, each: Candidate, pieces: int, makespan: float) -> None:
+    def _refine(self, each: Word, pieces: int, makespan: float) -> None:
         """Give twice as many pieces paths of their own, then cut them, as long as it gains."""
         sends = FEW
         while (found := self._attempt(each, 2 * pieces, sends=sends)) < makespan * (1 - GAIN):
@@ -399,13 +278,13 @@ class Search:
         while (found := self._attempt(each, pieces, sends=2 * sends)) < makespan * (1 - GAIN):
             sends, makespan = 2 * sends, found
 
-    def _attempt(self, each: Candidate, pieces: int, *, sends: int) -> float:
-        """Return µs of a candidate, infinite if it is not tried for want of time or for its size.
+    def _attempt(self, each: Word, pieces: int, *, sends: int) -> float:
+        """Return µs of a word, infinite if it is not tried for want of time or for its size.
 
         Parameters
         ----------
         each
-            The candidate.
+            The word.
         pieces
             With paths of their own, unless the question has them.
         sends
@@ -419,10 +298,10 @@ class Search:
         most = LARGE if self._large else MOST
         if not first and (max(sends, messages) > most or self._too_long(messages)):
             return inf
-        run.report(f"{each.word} with {text.count(pieces, 'path')} for each sum")
+        run.report(f"{each.letters} with {text.count(pieces, 'path')} for each sum")
         chunks = run.problem.cut_into(pieces).collective.chunks
         sizes = np.array([chunk.size for chunk in chunks], dtype=float)
-        stages = Stages(self._network, each.chains, sizes)
+        stages = Stages(self._network, chains_of(each), sizes)
         copies = 1 if self._fixed else max(1, sends // len(stages))
         found = stages.ordered(copies=copies, goal=run.proof.makespan)
         self._last = clock() - begin, messages

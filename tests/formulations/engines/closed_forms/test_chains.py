@@ -8,9 +8,10 @@ from ccl.errors import LimitReached
 from ccl.problem import Problem
 from formulations import solve
 from formulations.core.registry import formulation
+from formulations.engines.closed_forms.words import Word, words_over
 from formulations.engines.epoch_grid import relay_paths
 from formulations.engines.list_scheduling.chains import MANY_TRANSFERS, Network, Stages
-from formulations.schedules.chains import Candidate, Distances, Search, candidates
+from formulations.schedules.chains import Distances, Search, chains_of, estimate
 from gallery import open_cluster
 
 
@@ -89,12 +90,12 @@ def test_formulas_put_first_what_is_good(cluster, size):
     """The first word by its formulas, tried alone, is within half as much again as the best."""
     problem = asked(cluster, size)
     distances = Distances(problem)
-    every = list(candidates(problem.topology, arrange=False))
-    first = min(every, key=lambda each: each.estimate(size, distances))
+    every = list(words_over(problem.topology, arrange=False))
+    first = min(every, key=lambda each: estimate(each, size, distances))
 
     network = Network(problem.topology, most=1, over=lambda: False)
     sizes = np.array([each.size for each in problem.cut_into(first.pieces).collective.chunks])
-    alone = Stages(network, first.chains, sizes).ordered(copies=4, goal=0.0)
+    alone = Stages(network, chains_of(first), sizes).ordered(copies=4, goal=0.0)
 
     assert alone.makespan < 1.5 * solve(problem, "chains", time_limit=60).makespan
 
@@ -118,14 +119,14 @@ def test_two_gpus_exchange_their_vectors():
     ],
 )
 def test_messages_of_a_word_on_a_cube(word, messages, pieces):
-    each = Candidate(word, np.arange(8).reshape(2, 2, 2), ((2, 1, 0),))
+    each = Word(word, np.arange(8).reshape(2, 2, 2), ((2, 1, 0),))
 
     assert (each.messages, each.pieces) == (messages, pieces)
 
 
 def test_every_stage_has_groups_of_the_one_before():
-    for each in candidates(open_cluster("ndv2:hosts=2")):
-        for chain in each.chains:
+    for each in words_over(open_cluster("ndv2:hosts=2")):
+        for chain in chains_of(each):
             assert chain.levels[-1] == (frozenset(range(16)),)
             for fine, coarse in zip(chain.levels[:-1], chain.levels[1:], strict=True):
                 assert all(sum(part <= group for group in coarse) == 1 for part in fine)
