@@ -14,7 +14,8 @@
 
 All-reduce is a reduce-scatter and an all-gather whose pieces are matched, so that they overlap; or
 in-trees and out-trees that meet at free roots; or undirected trees, over each edge of which goes,
-both ways, the sum of the side behind it (`formulations.engines.tree_columns.all_reduce`).
+both ways, the sum of the side behind it; or stages in which groups exchange, add up and spread,
+whose pieces may take trees as well (`formulations.engines.tree_columns.all_reduce`).
 
 Where switches copy or add, trees branch there, and what parts or joins is one transmission
 (`formulations.engines.tree_columns.routes`).

@@ -4,6 +4,10 @@
 * Joint are an in-tree and an out-tree that meet at a root; how much each root has is free, which
   counts where some GPUs are nearer to the network than others.
 * Undirected trees have no root (`formulations.engines.tree_columns.patterns`).
+* In stages sums are exchanged, added up at owners and spread: words over grids of ranks
+  (`formulations.engines.closed_forms.words`), whose pieces take dimensions and owners by turns. No
+  order keeps what weights would promise of them, so all pieces take one word at first, of a few
+  that are the quickest, and others and trees when they are changed one by one.
 
 A switch that adds and copies takes what every GPU but the root sends, and only the root receives;
 then it takes what the root sends, and all others receive. So a root that sends one sum while it
@@ -14,21 +18,23 @@ roots.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from itertools import product
+from itertools import chain, pairwise, product
 from math import inf
 
 import numpy as np
 
 from ccl.problem import Problem
 from ccl.symmetry import Symmetry
-from ccl.topology import Topology
+from ccl.topology import Topology, binding_limits
 from formulations.core.preparing import clock
+from formulations.engines.closed_forms.words import Word, words_over
 from formulations.engines.list_scheduling.timed import transfers_of
 from formulations.engines.reverse_time import adding, halves
 from formulations.engines.tree_columns.cuts import (
+    FAR,
     Kind,
     Limits,
     Plans,
@@ -37,14 +43,20 @@ from formulations.engines.tree_columns.cuts import (
     modelled,
     most_crossings,
 )
-from formulations.engines.tree_columns.directed import LATENT, POOL_SHARE, Directed, paired
+from formulations.engines.tree_columns.directed import (
+    LATENT,
+    POOL_SHARE,
+    Directed,
+    enriched,
+    paired,
+)
 from formulations.engines.tree_columns.heads_tails import STYLES, Cut, HeadsAndTails, Near, Style
 from formulations.engines.tree_columns.patterns import (
     Edge,
     Pattern,
+    Staged,
     Undirected,
     directed,
-    enriched,
     met,
 )
 from formulations.engines.tree_columns.pieces import Pieces, images_apart, joined
@@ -66,6 +78,22 @@ RANDOM_WORK = 300_000
 
 TERMS = 20_000_000
 """Ranks named by all crossings together above which undirected trees are left to others."""
+
+WORDS, TRIED, WORDS_SHARE = 200, 12, 0.05
+"""Patterns of words among which the best are sought, words that are put into order for it, and the
+share of the time for either."""
+
+FIRST_WORDS = 1
+"""Words that pieces begin with; they may take the others later."""
+
+HOPEFUL = 1.6
+"""How often longer than a known plan the latency of a word and its bytes take together at most."""
+
+FEW_PIECES = 4
+"""Pieces of a rank by which words are compared."""
+
+MOST_RANKS = 64
+"""GPUs up to which there are words."""
 
 PAIRS = 600
 """Pairs of an in-tree and an out-tree that are tried, chosen by chance where there are more."""
@@ -89,26 +117,39 @@ class Whole:
         self._made, self.limits, self._plans = made, limits, Plans(limits)
 
     @cached_property
-    def trees(self) -> tuple[Task, list[Pattern]]:
-        """What they are sought for, and the trees."""
-        task, patterns = self._made()
-        return task, able_at_once(task.problem.topology, patterns)
+    def _found(self) -> tuple[Task, list[Pattern]]:
+        return self._made()
+
+    @property
+    def task(self) -> Task:
+        """What the trees are sought for."""
+        return self._found[0]
+
+    @cached_property
+    def trees(self) -> list[Pattern]:
+        """What pieces do along them."""
+        return able_at_once(self.task.problem.topology, self._found[1])
 
     def attempt(self, count: int, *, style: Style) -> float:
         """Offer a plan of about so many pieces per rank; return its µs."""
-        task, patterns = self.trees
-        base, (order, ranks) = self._chunks, task.symmetry.ranks.shape
-        crossings = 2 * (ranks - 1) * base
-        # A tree of a representative carries pieces of all ranks, so pieces are as many by rank.
-        parts = max(1, count * ranks // base)
-        most = most_crossings(order)
-        if not patterns or (parts > 1 and parts * crossings > most):
+        order, ranks = self.task.symmetry.ranks.shape
+        crossings, most = 2 * (ranks - 1) * self._chunks, most_crossings(order)
+        parts = self._parts(count)
+        if not self.trees or (parts > 1 and parts * crossings > most):
             return inf
         least = self.limits.run.proof.makespan
-        weighted = self._plans.weighted(parts, self._weighted, least=least)
+        weighted = self._plans.weighted(parts, partial(self._model, self.trees), least=least)
         most = max(parts, most // crossings)
-        near = Near(*weighted, style, base // order, parts, most)
-        return self._plans.offered(near, task.symmetry, self._pieces)
+        near = Near(*weighted, style, self._chunks // order, parts, most)
+        return self._plans.offered(near, self.task.symmetry, self._pieces)
+
+    def _parts(self, count: int) -> int:
+        """Return into how many parts to cut chunks for about so many pieces per rank.
+
+        A tree of a representative carries pieces of all ranks, so pieces are as many by rank.
+        """
+        ranks = len(self.task.problem.topology.ranks)
+        return max(1, count * ranks // self._chunks)
 
     @property
     def _chunks(self) -> int:
@@ -117,23 +158,112 @@ class Whole:
     @property
     def _nbytes(self) -> np.ndarray:
         """Bytes that trees of a representative carry, shape (1,)."""
-        order = self.trees[0].symmetry.order
-        return np.array([self.limits.run.problem.collective.size / order])
+        return np.array([self.limits.run.problem.collective.size / self.task.symmetry.order])
 
-    def _weighted(self, parts: int) -> HeadsAndTails:
-        task, patterns = self.trees
-        pieces = parts * self._chunks // task.symmetry.order
-        return modelled(task, patterns, nbytes=self._nbytes, pieces=pieces, limits=self.limits)
+    def _model(self, patterns: Sequence[Pattern], parts: int) -> HeadsAndTails:
+        pieces = parts * self._chunks // self.task.symmetry.order
+        nbytes, limits = self._nbytes, self.limits
+        return modelled(self.task, patterns, nbytes=nbytes, pieces=pieces, limits=limits)
 
     def _pieces(self, cut: Cut, group: Symmetry | None) -> Pieces:
-        task = self.trees[0]
-        order = task.symmetry.order
+        order = self.task.symmetry.order
 
         def numbers(_demand: int, pieces: np.ndarray) -> np.ndarray:
             return np.asarray(pieces[:, None] * order + np.arange(order))
 
         nbytes = self._nbytes / (cut.parts * self._chunks // order)
-        return Pieces(task, cut.model, nbytes=nbytes, numbers=numbers, group=group)
+        return Pieces(self.task, cut.model, nbytes=nbytes, numbers=numbers, group=group)
+
+
+class InStages(Whole):
+    """Words, with trees of another family that pieces may take later."""
+
+    def __init__(self, others: Whole, limits: Limits) -> None:
+        super().__init__(lambda: (others.task, others.trees), limits)
+
+    def along(self, count: int, *, style: int) -> float:
+        """Offer a plan of about so many pieces per rank along one of the words; return its µs."""
+        if style >= min(len(self.words), FIRST_WORDS):
+            return inf
+        parts, symmetry = self._parts(count), self.task.symmetry
+        crossings = len(self.words[style][0].routes) * parts * self._chunks
+        if parts > 1 and crossings > most_crossings(symmetry.order):
+            return inf
+        begin = sum(map(len, self.words[:style]))
+        cut = self._cut(self._pooled(parts), range(begin, begin + len(self.words[style])), parts)
+        least = self.limits.run.proof.makespan
+        return self._plans.ordered(cut, symmetry, self._pieces, promised=least)
+
+    def _pooled(self, parts: int) -> HeadsAndTails:
+        """Return words and trees as one pool, for chunks in so many parts."""
+        if parts not in self._models:
+            self._models[parts] = self._model([*chain(*self.words), *self.trees], parts)
+        return self._models[parts]
+
+    @cached_property
+    def _models(self) -> dict[int, HeadsAndTails]:
+        return {}
+
+    def _cut(self, model: HeadsAndTails, turns: range, parts: int) -> Cut:
+        """Return pieces that take patterns by turns."""
+        pieces = parts * self._chunks // self.task.symmetry.order
+        many = np.zeros(len(model.patterns), dtype=np.int64)
+        np.add.at(many, turns.start + np.arange(pieces) % len(turns), 1)
+        return Cut(model, parts, many, 1.0)
+
+    @cached_property
+    def words(self) -> list[list[Pattern]]:
+        """What pieces do by turns along each of a few words, the quickest first.
+
+        None that is far behind another plan.
+        """
+        every, limits, parts = self._able(), self.limits, self._parts(FEW_PIECES)
+        if not every:
+            return []
+        model = self._model([*chain(*every)], parts)
+        spans = [range(*pair) for pair in pairwise(np.cumsum([0, *map(len, every)]).tolist())]
+        load = model.load[model.late == model.late.min()]
+        alone = np.array([model.alone[span].max() for span in spans])
+        busy = np.array([load[:, span].mean(axis=1).max() for span in spans])
+        order = np.argsort(alone + busy, kind="stable").tolist()
+        able = [place for place in order if not limits.beaten((alone + busy)[place] / HOPEFUL)]
+        found: list[tuple[float, int]] = []
+        until = clock() + WORDS_SHARE * limits.left
+        for place in able[:TRIED]:
+            if found and (limits.reached() or clock() > until):
+                break
+            cut = self._cut(model, spans[place], parts)
+            pieces = self._pieces(cut, images_apart(self.task.symmetry, cut.used))
+            jobs = pieces.jobs(*cut.pieces)
+            plan = jobs.best(model.routes.transfers, goal=0.0, over=limits.reached)
+            found.append((float(plan[1].max()), place))
+        able = [place for time, place in sorted(found) if not limits.beaten(time / FAR)]
+        return [every[place] for place in able]
+
+    def _able(self) -> list[list[Pattern]]:
+        """Return what pieces do along words, the shortest first, while there is time."""
+        topology, symmetry = self.task.problem.topology, self.task.symmetry
+        size = self.limits.run.problem.collective.chunk_size / FEW_PIECES
+        staged = Staged(topology, transfers_of(topology), nbytes=size)
+        alike = len(np.unique(symmetry.ranks[:, 0])) == len(topology.ranks)
+        found: list[list[Pattern]] = []
+        many, until = 0, clock() + WORDS_SHARE * self.limits.left
+        for word in sorted(_exchanging(topology), key=lambda each: each.messages):
+            patterns = staged.patterns(word, 1 if alike else word.owners)
+            if patterns:
+                found.append(patterns)
+                many += len(patterns)
+            if many >= WORDS or clock() > until:
+                break
+        return found
+
+
+def _exchanging(topology: Topology) -> Iterator[Word]:
+    """Yield words of which a stage exchanges, and all have the sum at the end."""
+    for word in words_over(topology):
+        if "x" in word.letters and ("h" in word.letters) == word.letters.endswith("s"):
+            yield word
+            yield from word.others()
 
 
 def rootless(
@@ -233,8 +363,8 @@ class AllReduce:
         ]
         by_turns(kinds, half.first(able), self.limits)
 
-    def _ways(self) -> list[tuple[Attempt, Sequence[Style]]]:
-        """Return what offers plans, each with styles in the order in which it takes them."""
+    def _ways(self) -> list[tuple[Attempt, Sequence[object]]]:
+        """Return what offers plans, with styles or places of words in the order of their turns."""
         limits, seed, topology = self.limits, self.seed, self.problem.topology
         made: list[Callable[[], Sequence[Directed]]] = []
         # Of the two crossings of an edge one names some ranks and one the others.
@@ -242,17 +372,25 @@ class AllReduce:
             made.append(lambda: self.halves)
         if 1 < self.halves[0].task.symmetry.order <= len(topology.ranks) <= ALONE:
             made.append(partial(self._halved, symmetric=False))
-        attempts: list[Attempt] = [
-            Whole(partial(rootless, each, limits, seed=seed), limits).attempt for each in made
-        ]
+        undirected = [Whole(partial(rootless, each, limits, seed=seed), limits) for each in made]
+        attempts: list[Attempt] = [each.attempt for each in undirected]
         attempts.insert(1 if self._latent else 0, self._matched)
         pairs = partial(joint, self.problem, limits, seed=seed, between=self.halves[0].pairs)
         attempts.append(Whole(pairs, limits).attempt)
-        ways: list[tuple[Attempt, Sequence[Style]]] = [(each, STYLES) for each in attempts]
+        ways: list[tuple[Attempt, Sequence[object]]] = [(each, STYLES) for each in attempts]
+        if undirected and self._latent and self._staged:
+            ways.append((InStages(undirected[0], limits).along, range(len(STYLES))))
         if _one_switch(topology):
             few = Whole(partial(pairs, symmetric=False), limits).attempt
             ways.insert(0, (few, (*STYLES[1:], STYLES[0])))
         return ways
+
+    @property
+    def _staged(self) -> bool:
+        """Whether there are words: of few GPUs, where neither switches nor limits do more."""
+        topology = self.problem.topology
+        able = (each.stores or not (each.copies or each.reduces) for each in topology.devices)
+        return len(topology.ranks) <= MOST_RANKS and all(able) and not binding_limits(topology)
 
     @cached_property
     def _latent(self) -> bool:

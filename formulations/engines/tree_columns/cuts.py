@@ -70,7 +70,7 @@ TURNS_SHARE = 0.5
 LATENCY = 0.15
 """Share that latency takes of what is proved, from which on trees matter as much as pieces."""
 
-TRIED, CHANGED = 3, 250
+TRIED, CHANGED = 4, 250
 """Plans that are changed piece by piece at most, of about so many crossings for each second."""
 
 NAMED = 5.0
@@ -113,7 +113,7 @@ class Limits:
     begun: float = field(default_factory=clock, init=False)
     rates: dict[bool, float] = field(default_factory=dict, init=False)
     unnamed: bool = field(default=True, init=False)
-    beginnings: dict[int, Beginning] = field(default_factory=dict, init=False)
+    beginnings: dict[object, Beginning] = field(default_factory=dict, init=False)
 
     @property
     def left(self) -> float:
@@ -134,11 +134,10 @@ class Limits:
         return self.known if self.waiting is None else min(self.known, self.waiting.time)
 
     def keep(self, found: Beginning) -> None:
-        """Keep a plan whose pieces may take other trees: the quickest of about as many of them."""
+        """Keep a plan whose pieces may take other trees: the quickest of its kind."""
         if found.small and not self.shared:
-            about = len(found.plan[0]).bit_length()
-            known = self.beginnings.setdefault(about, found)
-            self.beginnings[about] = min(known, found, key=lambda each: each.time)
+            known = self.beginnings.setdefault(found.kind, found)
+            self.beginnings[found.kind] = min(known, found, key=lambda each: each.time)
 
     def exchanging(self) -> bool:
         """Return whether it is time to change the quickest plans piece by piece, and worth it.
@@ -427,6 +426,18 @@ class Plans:
         if limits.beaten(near.weights.time, WORTH):
             return near.weights.time
         cut = min(near.options(), key=lambda each: each.excess)
+        return self.ordered(cut, symmetry, pieces_of, promised=near.weights.time)
+
+    def ordered(
+        self,
+        cut: Cut,
+        symmetry: Symmetry,
+        pieces_of: Callable[[Cut, Symmetry | None], Pieces],
+        *,
+        promised: float,
+    ) -> float:
+        """Offer the plan of a cut in the best order, once; return its µs."""
+        limits = self.limits
         if cut.key not in self._known:
             pieces = pieces_of(cut, images_apart(symmetry, cut.used))
             jobs, goal = pieces.named(*cut.pieces), limits.run.proof.makespan
@@ -435,7 +446,7 @@ class Plans:
                 self._known[cut.key] = inf
                 return inf
             plan = jobs.best(cut.model.routes.transfers, goal=goal, over=limits.reached)
-            limits.keep(Beginning(plan, pieces, cut, near.weights.time))
+            limits.keep(Beginning(plan, pieces, cut, promised))
             self._known[cut.key] = limits.offer(jobs, cut, plan)
         return self._known[cut.key]
 

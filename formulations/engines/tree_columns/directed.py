@@ -9,6 +9,9 @@ choose among all pairs finds a bad one, with gaps on the busiest links. If every
 partner in each other host, both of their links are busy together or not at all, and what is left is
 an order for each link alone. Data for others goes on inside the hosts.
 
+Trees to choose among come from column generation for the best rate; with prices on latency added,
+they get less deep, and with chance in these they scatter over links that look alike.
+
 Islands are GPUs that links without a switch join. Partners come from a group that leaves no GPU in
 its place: for each other island of one GPU an element that takes it there, which pairs all GPUs.
 Trees are sought for whatever such pairs, and without, as hosts may have too little bandwidth.
@@ -44,15 +47,10 @@ from formulations.engines.tree_columns.cuts import (
     most_crossings,
 )
 from formulations.engines.tree_columns.heads_tails import STYLES, Cut, HeadsAndTails, Near, Style
-from formulations.engines.tree_columns.patterns import (
-    Pattern,
-    directed,
-    enriched,
-    priced,
-    scattered,
-)
+from formulations.engines.tree_columns.patterns import Pattern, directed
 from formulations.engines.tree_columns.pieces import Pieces
-from formulations.engines.tree_columns.search import Search
+from formulations.engines.tree_columns.price import Prices
+from formulations.engines.tree_columns.search import Optimum, Search
 from formulations.engines.tree_columns.task import Task, task_of
 
 LATENT = 0.05
@@ -72,6 +70,13 @@ ROUNDS = 2
 
 SCATTERED, WORK = 300, 20_000
 """Trees of chance that are sought, with so many edges at most together."""
+
+
+LATENCY_SHARES = (0.3, 1.0, 3.0, 10.0)
+"""What the latency of a link costs more, in shares of what links cost on average."""
+
+SHALLOW_SHARES = (0.1, 0.3, 1.0)
+"""What a hop of depth costs, in shares of what a path costs on average."""
 
 
 class Directed:
@@ -256,6 +261,79 @@ class Directed:
     def _least(self) -> float:
         """µs that weights promise to pieces in whatever order."""
         return self.weighted(BEGIN).best(self.bound).time
+
+
+def enriched(found: Optimum, search: Search) -> None:
+    """Add trees to the pool of an optimum that are less deep, or of less latency, or both."""
+    task, prices = found.task, found.prices
+    alpha = np.array([each.alpha for each in task.problem.topology.links])
+    even = np.ones(len(task.rows.rates))
+    prices = prices if prices.any() else even
+    search.pool = found.pool
+    own = Prices(task, prices)
+    for share in SHALLOW_SHARES:
+        flatter = own.shallow(own.cheapest(), share)
+        if flatter is not None:
+            search.take(own, flatter)
+    for each in (own, Prices(task, even)):
+        flat = each.breadth()
+        if flat is not None:
+            search.take(each, flat)
+    priced(search, prices, alpha, LATENCY_SHARES)
+
+
+def priced(search: Search, prices: np.ndarray, alpha: np.ndarray, shares: Sequence[float]) -> None:
+    """Add the cheapest trees where links have prices and their latency costs something too."""
+    mean = _mean(search.task, prices)
+    for share in shares:
+        if share and not alpha.any():
+            return
+        extra = alpha * (share * mean / alpha.mean()) if share else None
+        _taken(search, Prices(search.task, prices, extra=extra))
+
+
+def scattered(search: Search, prices: np.ndarray, alpha: np.ndarray, *, many: int) -> None:
+    """Add about so many trees that are cheapest where chance makes links dearer.
+
+    Links that look alike have one price, so cheapest trees cross the same of them; in time they
+    would wait for one another there. By turns links have their prices and equal ones, and a latency
+    that costs a little or much. It ends where the time of the search does.
+
+    Parameters
+    ----------
+    search
+        With the pool.
+    prices
+        Of each row, not all zero.
+    alpha
+        µs of each link, not all zero.
+    many
+        Trees; of each demand there are two at least.
+    """
+    task, dice = search.task, np.random.default_rng(0)
+    even, links = np.ones(len(prices)), len(alpha)
+    for turn in range(max(1, many // (2 * len(task.demands)))):
+        if search.late:
+            return
+        each = even if turn % 2 else prices
+        share = LATENCY_SHARES[turn // 2 % len(LATENCY_SHARES)]
+        latency = share * alpha / alpha.mean() * (1 + dice.random(links))
+        extra = _mean(task, each) * (latency + dice.random(links))
+        _taken(search, Prices(task, each, extra=extra))
+
+
+def _mean(task: Task, prices: np.ndarray) -> float:
+    """Return what a byte costs on a link, on average."""
+    return float((task.rows.fold.T @ (prices / task.rows.speeds)).mean())
+
+
+def _taken(search: Search, at: Prices) -> None:
+    """Add the cheapest trees, and some that are nearly as cheap and less deep."""
+    cheapest = at.cheapest()
+    search.take(at, cheapest)
+    flatter = at.shallow(cheapest, SHALLOW_SHARES[1])
+    if flatter is not None:
+        search.take(at, flatter)
 
 
 def partners(task: Task) -> np.ndarray | None:

@@ -104,6 +104,13 @@ class Beginning:
         own, group = len(self.plan[0]), self.pieces.group
         return own <= MOST and own * (1 if group is None else group.order) <= EVERY
 
+    @property
+    def kind(self) -> object:
+        """The same for plans of about as many crossings, all in stages or all along trees."""
+        first = self.cut.pieces[0][0]
+        staged = first.direction is None and first.ranks is not None
+        return len(self.plan[0]).bit_length(), staged
+
     def worth(self, known: float) -> bool:
         """Return whether changing it may pay off, where a plan of so many µs is known."""
         return self.time < FAR * known and min(known, self.time) > PROMISE * self.promised
@@ -146,7 +153,8 @@ def hung(pattern: Pattern, begun: Beginning, dice: np.random.Generator) -> Patte
         return None
     topology, turns = begun.cut.model.routes.topology, TURNS[pattern.direction]
     crossings = {ends_of(topology, links): links for links in pattern.routes}
-    rank = dict(zip((start for start, _ in crossings), pattern.ranks or (), strict=False))
+    starts = zip((start for start, _ in crossings), pattern.ranks or (), strict=False)
+    rank = {start: own for start, own in starts if own is not None}
     old, device = _turned([*crossings][int(dice.integers(len(crossings)))], turns[0])
     below = _beyond(crossings, old, device)
     able = [

@@ -4,49 +4,46 @@
 * along an in-tree a sum goes from child to parent, once the sums of all children are there;
 * along an undirected tree all-reduce sends over each edge, both ways, the sum of the side behind
   it: to v goes from u what came to u from all its other neighbours, and its own. So a tree takes
-  as long as its longest path, not twice its radius, and loads each edge once each way.
+  as long as its longest path, not twice its radius, and loads each edge once each way;
+* in stages (`formulations.engines.closed_forms.words`) sums are exchanged, added up at owners and
+  spread, on the quickest paths, along which other ranks pass them on.
 
 A crossing is a path between two devices that store, over devices that do not, or several that part
 or join there (`formulations.engines.tree_columns.routes`). A pattern of a representative stands for
 its images under the group of the task (`formulations.engines.tree_columns.task`).
 
-Trees to choose among come from column generation for the best rate; with prices on latency added,
-they get less deep, and with chance in these they scatter over links that look alike. Undirected
-trees are those without their roots, and random trees of short paths: between the two ends latency
-and bandwidth count alike, and prices of a steady state know nothing of latency.
+Undirected trees are those of a pool (`formulations.engines.tree_columns.directed`) without their
+roots, and random trees of short paths: between the two ends latency and bandwidth count alike, and
+prices of a steady state know nothing of latency.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from graphlib import TopologicalSorter
-from itertools import pairwise
+from itertools import pairwise, product, zip_longest
 from typing import Literal
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from ccl.errors import Infeasible
 from ccl.topology import Topology
+from formulations.engines.closed_forms.words import Word
 from formulations.engines.list_scheduling.timed import Transfers
-from formulations.engines.tree_columns.price import Prices
 from formulations.engines.tree_columns.routes import Ends, Links
-from formulations.engines.tree_columns.search import Optimum, Search
 from formulations.engines.tree_columns.task import Column, Side, Task
-
-LATENCY_SHARES = (0.3, 1.0, 3.0, 10.0)
-"""What the latency of a link costs more, in shares of what links cost on average."""
-
-SHALLOW_SHARES = (0.1, 0.3, 1.0)
-"""What a hop of depth costs, in shares of what a path costs on average."""
 
 SPREADS = (0.05, 0.3, 0.8)
 """By how much chance makes paths longer, where trees are random."""
 
+LEAST = 1e-9
+"""µs that count as none."""
 
 Direction = Literal["out", "in", "undirected"]
 """Whether a tree leads out of its root or into it, or has none."""
@@ -67,8 +64,9 @@ class Pattern:
     direction
         Of the tree, where each crossing is one path between two devices; None where not.
     ranks
-        Where each crossing starts, if it carries the contributions of one side of a tree alone;
-        None where it carries all that is there.
+        Where each crossing starts, if it names what it carries: the contribution of that rank and
+        what the crossings that it waits for carry, or, for None, these alone. None of all where
+        each carries all that is there.
     """
 
     demand: int
@@ -76,14 +74,14 @@ class Pattern:
     before: np.ndarray
     after: np.ndarray
     direction: Direction | None = None
-    ranks: tuple[int, ...] | None = None
+    ranks: tuple[int | None, ...] | None = None
 
     @cached_property
     def terms(self) -> tuple[frozenset[int], ...] | None:
         """Ranks whose contributions each crossing carries, or None where it is all there is."""
         if self.ranks is None:
             return None
-        found = [{rank} for rank in self.ranks]
+        found = [set[int]() if rank is None else {rank} for rank in self.ranks]
         for own, those in zip(found, self.waits, strict=True):
             own.update(*(found[each] for each in those))
         return tuple(map(frozenset, found))
@@ -376,74 +374,161 @@ def _edge(start: int, end: int, there: Links, back: Links) -> Edge:
     return (start, end, there, back) if start < end else (end, start, back, there)
 
 
-def enriched(found: Optimum, search: Search) -> None:
-    """Add trees to the pool of an optimum that are less deep, or of less latency, or both."""
-    task, prices = found.task, found.prices
-    alpha = np.array([each.alpha for each in task.problem.topology.links])
-    even = np.ones(len(task.rows.rates))
-    prices = prices if prices.any() else even
-    search.pool = found.pool
-    own = Prices(task, prices)
-    for share in SHALLOW_SHARES:
-        flatter = own.shallow(own.cheapest(), share)
-        if flatter is not None:
-            search.take(own, flatter)
-    for each in (own, Prices(task, even)):
-        flat = each.breadth()
-        if flat is not None:
-            search.take(each, flat)
-    priced(search, prices, alpha, LATENCY_SHARES)
-
-
-def priced(search: Search, prices: np.ndarray, alpha: np.ndarray, shares: Sequence[float]) -> None:
-    """Add the cheapest trees where links have prices and their latency costs something too."""
-    mean = _mean(search.task, prices)
-    for share in shares:
-        if share and not alpha.any():
-            return
-        extra = alpha * (share * mean / alpha.mean()) if share else None
-        _taken(search, Prices(search.task, prices, extra=extra))
-
-
-def scattered(search: Search, prices: np.ndarray, alpha: np.ndarray, *, many: int) -> None:
-    """Add about so many trees that are cheapest where chance makes links dearer.
-
-    Links that look alike have one price, so cheapest trees cross the same of them; in time they
-    would wait for one another there. By turns links have their prices and equal ones, and a latency
-    that costs a little or much. It ends where the time of the search does.
+class Staged:
+    """Patterns of words: what one piece of an all-reduce does in stages.
 
     Parameters
     ----------
-    search
-        With the pool.
-    prices
-        Of each row, not all zero.
-    alpha
-        µs of each link, not all zero.
-    many
-        Trees; of each demand there are two at least.
+    topology
+        The cluster.
+    transfers
+        What can be crossed.
+    nbytes
+        Of a piece, by which paths are measured.
     """
-    task, dice = search.task, np.random.default_rng(0)
-    even, links = np.ones(len(prices)), len(alpha)
-    for turn in range(max(1, many // (2 * len(task.demands)))):
-        if search.late:
-            return
-        each = even if turn % 2 else prices
-        share = LATENCY_SHARES[turn // 2 % len(LATENCY_SHARES)]
-        latency = share * alpha / alpha.mean() * (1 + dice.random(links))
-        extra = _mean(task, each) * (latency + dice.random(links))
-        _taken(search, Prices(task, each, extra=extra))
+
+    def __init__(self, topology: Topology, transfers: Transfers, *, nbytes: float) -> None:
+        rank = {topology.index[name]: number for number, name in enumerate(topology.ranks)}
+        self._dice = np.random.default_rng(0)
+        paths: defaultdict[Ends, list[tuple[float, Links]]] = defaultdict(list)
+        ends = zip(transfers.src.tolist(), transfers.dst.tolist(), strict=True)
+        for number, (delay, (src, dst)) in enumerate(
+            zip(transfers.delay(nbytes).tolist(), ends, strict=True)
+        ):
+            if {src, dst} <= rank.keys():
+                first, last = transfers.first[number : number + 2]
+                links = tuple(transfers.link[first:last].tolist())
+                paths[rank[src], rank[dst]].append((delay, links))
+        self._out: defaultdict[int, list[tuple[int, float, list[Links]]]] = defaultdict(list)
+        self._into: defaultdict[int, list[tuple[int, float, list[Links]]]] = defaultdict(list)
+        for (src, dst), those in paths.items():
+            least = min(delay for delay, _ in those)
+            alike = [links for delay, links in those if delay <= least + LEAST]
+            self._out[src].append((dst, least, alike))
+            self._into[dst].append((src, least, alike))
+
+    def patterns(self, word: Word, owners: int) -> list[Pattern]:
+        """Return what pieces do that take dimensions and so many choices of owners by turns.
+
+        None of them where no path joins what has to be.
+        """
+        try:
+            return [
+                self._pattern(word, axes, turn) for turn, axes in product(range(owners), word.axes)
+            ]
+        except Infeasible:
+            return []
+
+    def _pattern(self, word: Word, axes: Sequence[int], turn: int) -> Pattern:
+        active, left, sums = word.grid, [*range(word.grid.ndim)], _Sums(self)
+        for letter, axis in zip_longest(word.letters, axes):
+            if letter == "s":
+                sums.spread()
+                continue
+            place = left.index(axis)
+            side = active.shape[place]
+            rows = np.moveaxis(active, place, -1).reshape(-1, side).tolist()
+            for row in rows:
+                if letter == "x":
+                    sums.exchange(row)
+                else:
+                    sums.add_up(row, row[turn % side])
+            if letter == "h":
+                active, turn = active.take(turn % side, axis=place), turn // side
+                left.pop(place)
+        return sums.pattern
+
+    def tree(
+        self, root: int, goals: Iterable[int], *, inward: bool
+    ) -> list[tuple[int, int, Links]]:
+        """Return the quickest paths from a rank to others, or back: pairs of ranks, the root first.
+
+        Of paths as quick chance takes one.
+
+        Raises
+        ------
+        Infeasible
+            If there is none.
+        """
+        reaches = self._into if inward else self._out
+        far, came = {root: 0.0}, dict[int, tuple[int, Links]]()
+        heap, done, left = [(0.0, 0.0, root)], dict[int, None](), {*goals} - {root}
+        while heap and left:
+            here, _, rank = heapq.heappop(heap)
+            if rank in done:
+                continue
+            done[rank] = None
+            left.discard(rank)
+            chance = self._dice.random(len(reaches[rank])).tolist()
+            for (end, delay, alike), luck in zip(reaches[rank], chance, strict=True):
+                there, known = here + delay, far.get(end, np.inf)
+                if end not in done and (there < known - LEAST or (luck > 0.5 and there <= known)):
+                    path = alike[int(2 * luck * len(alike)) % len(alike)]
+                    far[end], came[end] = there, (rank, path)
+                    heapq.heappush(heap, (there, luck, end))
+        if left:
+            raise Infeasible(f"no path joins ranks {root} and {min(left)}")
+        used = {root}
+        for goal in goals:
+            here_on = goal
+            while here_on not in used:
+                used.add(here_on)
+                here_on = came[here_on][0]
+        return [(came[rank][0], rank, came[rank][1]) for rank in [*done][1:] if rank in used]
 
 
-def _mean(task: Task, prices: np.ndarray) -> float:
-    """Return what a byte costs on a link, on average."""
-    return float((task.rows.fold.T @ (prices / task.rows.speeds)).mean())
+class _Sums:
+    """Crossings of a piece so far, and those that have brought each rank what is in its sum."""
 
+    def __init__(self, paths: Staged) -> None:
+        self._paths = paths
+        self._routes: list[Links] = []
+        self._ranks: list[int | None] = []
+        self._waits: list[tuple[int, int]] = []
+        self._brought: defaultdict[int, list[int]] = defaultdict(list)
+        self._dropped: list[tuple[int, list[int]]] = []
 
-def _taken(search: Search, at: Prices) -> None:
-    """Add the cheapest trees, and some that are nearly as cheap and less deep."""
-    cheapest = at.cheapest()
-    search.take(at, cheapest)
-    flatter = at.shallow(cheapest, SHALLOW_SHARES[1])
-    if flatter is not None:
-        search.take(at, flatter)
+    @property
+    def pattern(self) -> Pattern:
+        """What the piece does."""
+        before, after = np.array(self._waits, dtype=np.int64).reshape(-1, 2).T
+        return Pattern(0, tuple(self._routes), before, after, None, tuple(self._ranks))
+
+    def exchange(self, row: Sequence[int]) -> None:
+        """Let all of a row have all their sums."""
+        came = [self._sent(rank, row) for rank in row]
+        for rank in row:
+            self._brought[rank] += [each[rank] for each in came if rank in each]
+
+    def add_up(self, row: Sequence[int], owner: int) -> None:
+        """Bring the sums of a row to one of them, added up on the way."""
+        others = [rank for rank in row if rank != owner]
+        through: defaultdict[int, list[int]] = defaultdict(list)
+        for near, far, links in reversed(self._paths.tree(owner, others, inward=True)):
+            own = far if far in others else None
+            waits = through[far] if own is None else self._brought[far] + through[far]
+            through[near].append(self._cross(links, own, waits))
+        self._brought[owner] += through[owner]
+        self._dropped.append((owner, others))
+
+    def spread(self) -> None:
+        """Send the sum of all back to those that have brought theirs to owners."""
+        for owner, others in reversed(self._dropped):
+            came = self._sent(owner, others)
+            self._brought.update({rank: [came[rank]] for rank in others})
+
+    def _sent(self, root: int, goals: Sequence[int]) -> dict[int, int]:
+        """Send the sum of a rank to others; return by which crossing each has it."""
+        came: dict[int, int] = {}
+        for near, far, links in self._paths.tree(root, goals, inward=False):
+            first = near == root
+            waits = self._brought[root] if first else [came[near]]
+            came[far] = self._cross(links, root if first else None, waits)
+        return {rank: came[rank] for rank in goals if rank != root}
+
+    def _cross(self, links: Links, rank: int | None, waits: Sequence[int]) -> int:
+        number = len(self._routes)
+        self._routes.append(links)
+        self._ranks.append(rank)
+        self._waits += [(each, number) for each in waits]
+        return number

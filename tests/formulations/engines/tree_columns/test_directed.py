@@ -12,8 +12,7 @@ from ccl.problem import Problem
 from ccl.topology import Link, Topology, device
 from formulations import solve
 from formulations.engines.list_scheduling.timed import transfers_of
-from formulations.engines.tree_columns.directed import paired, partners
-from formulations.engines.tree_columns.patterns import scattered
+from formulations.engines.tree_columns.directed import paired, partners, scattered
 from formulations.engines.tree_columns.search import Search
 from formulations.engines.tree_columns.task import task_of
 from formulations.solvers.cvxpy_highs import Backend
