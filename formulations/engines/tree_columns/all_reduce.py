@@ -84,7 +84,7 @@ WORDS, TRIED, WORDS_SHARE = 200, 12, 0.05
 share of the time for either."""
 
 FIRST_WORDS = 1
-"""Words that pieces begin with; they may take the others later."""
+"""Words of which all pieces of a plan may be; they take others later."""
 
 HOPEFUL = 1.6
 """How often longer than a known plan the latency of a word and its bytes take together at most."""
@@ -183,7 +183,7 @@ class InStages(Whole):
 
     def along(self, count: int, *, style: int) -> float:
         """Offer a plan of about so many pieces per rank along one of the words; return its µs."""
-        if style >= min(len(self.words), FIRST_WORDS):
+        if style >= len(self.words):
             return inf
         parts, symmetry = self._parts(count), self.task.symmetry
         crossings = len(self.words[style][0].routes) * parts * self._chunks
@@ -360,6 +360,7 @@ class AllReduce:
             Kind(family, partial(attempt, style=styles[turn]), [*able])
             for turn in range(len(STYLES))
             for family, (attempt, styles) in enumerate(ways)
+            if turn < len(styles)
         ]
         by_turns(kinds, half.first(able), self.limits)
 
@@ -379,7 +380,7 @@ class AllReduce:
         attempts.append(Whole(pairs, limits).attempt)
         ways: list[tuple[Attempt, Sequence[object]]] = [(each, STYLES) for each in attempts]
         if undirected and self._latent and self._staged:
-            ways.append((InStages(undirected[0], limits).along, range(len(STYLES))))
+            ways.append((InStages(undirected[0], limits).along, range(FIRST_WORDS)))
         if _one_switch(topology):
             few = Whole(partial(pairs, symmetric=False), limits).attempt
             ways.insert(0, (few, (*STYLES[1:], STYLES[0])))

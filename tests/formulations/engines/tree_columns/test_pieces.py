@@ -50,8 +50,7 @@ def test_a_dgx_1_is_optimal_with_pieces_of_twelfths(kind, makespan):
 
 
 @pytest.mark.parametrize(
-    ("cluster", "size", "most"),
-    [("mi250", 64e3, 4.3), ("dgx-1v", 64e3, 3.1), ("dgx-a100:hosts=2", 1e6, 9.6)],
+    ("cluster", "size", "most"), [("mi250", 64e3, 4.3), ("dgx-a100:hosts=2", 1e6, 9.6)]
 )
 @pytest.mark.slow
 def test_where_latency_counts_all_reduce_takes_undirected_trees(cluster, size, most):
