@@ -143,7 +143,7 @@ def test_what_no_path_joins_has_no_patterns():
 def test_at_middle_sizes_pieces_in_stages_are_quicker_than_trees(cluster, size, most):
     problem = asked(cluster, size)
 
-    result = solve(problem, "pieces", time_limit=20)
+    result = solve(problem, "pieces", time_limit=12)
 
     assert result.bound.makespan <= result.makespan <= most
     verify(problem.cut_into(result.plan.chunks), result.plan)
