@@ -108,7 +108,7 @@ ORDERS = {
     "dgx-2-te-ccl": (16, 16),
     "fat-tree": (16, 16),
     "fat-tree:radix=6": (54, 54),
-    "fat-tree:radix=12": (432, 432),
+    "fat-tree:radix=8": (128, 128),
     "leaf-spine": (16, 8),
     "rail-optimised": (16, 16),
 }
