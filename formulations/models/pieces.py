@@ -108,7 +108,8 @@ FORMULATION = Formulation(
     title="Pieces along trees, in the best order",
     reference=(
         "Jackson, 1955 (heads and tails); Li and Willis, EJOR 56, 1992 (passes); Kirkpatrick, "
-        "Gelatt and Vecchi, Science 220, 1983 (exchanges); our own cut"
+        "Gelatt and Vecchi, Science 220, 1983 (exchanges); Thakur, Rabenseifner, Gropp, IJHPCA "
+        "2005 (stages); our own cut"
     ),
     collectives=frozenset({"all-gather", "reduce-scatter", "all-reduce", "broadcast", "reduce"}),
     options=Options,

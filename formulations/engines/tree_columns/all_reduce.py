@@ -83,9 +83,6 @@ WORDS, TRIED, WORDS_SHARE = 200, 12, 0.05
 """Patterns of words among which the best are sought, words that are put into order for it, and the
 share of the time for either."""
 
-FIRST_WORDS = 1
-"""Words of which all pieces of a plan may be; they take others later."""
-
 HOPEFUL = 1.6
 """How often longer than a known plan the latency of a word and its bytes take together at most."""
 
@@ -98,8 +95,8 @@ MOST_RANKS = 64
 PAIRS = 600
 """Pairs of an in-tree and an out-tree that are tried, chosen by chance where there are more."""
 
-Attempt = Callable[..., float]
-"""Offers a plan of about so many pieces per rank, in a style; returns its µs."""
+Attempt = Callable[[int], float]
+"""Offers a plan of about so many pieces per rank; returns its µs."""
 
 
 class Whole:
@@ -180,17 +177,17 @@ class InStages(Whole):
 
     def __init__(self, others: Whole, limits: Limits) -> None:
         super().__init__(lambda: (others.task, others.trees), limits)
+        self._models: dict[int, HeadsAndTails] = {}
 
-    def along(self, count: int, *, style: int) -> float:
-        """Offer a plan of about so many pieces per rank along one of the words; return its µs."""
-        if style >= len(self.words):
+    def along(self, count: int) -> float:
+        """Offer a plan of about so many pieces per rank along the quickest word; return its µs."""
+        if not self.words:
             return inf
         parts, symmetry = self._parts(count), self.task.symmetry
-        crossings = len(self.words[style][0].routes) * parts * self._chunks
+        crossings = len(self.words[0][0].routes) * parts * self._chunks
         if parts > 1 and crossings > most_crossings(symmetry.order):
             return inf
-        begin = sum(map(len, self.words[:style]))
-        cut = self._cut(self._pooled(parts), range(begin, begin + len(self.words[style])), parts)
+        cut = self._cut(self._pooled(parts), range(len(self.words[0])), parts)
         least = self.limits.run.proof.makespan
         return self._plans.ordered(cut, symmetry, self._pieces, promised=least)
 
@@ -199,10 +196,6 @@ class InStages(Whole):
         if parts not in self._models:
             self._models[parts] = self._model([*chain(*self.words), *self.trees], parts)
         return self._models[parts]
-
-    @cached_property
-    def _models(self) -> dict[int, HeadsAndTails]:
-        return {}
 
     def _cut(self, model: HeadsAndTails, turns: range, parts: int) -> Cut:
         """Return pieces that take patterns by turns."""
@@ -237,8 +230,7 @@ class InStages(Whole):
             jobs = pieces.jobs(*cut.pieces)
             plan = jobs.best(model.routes.transfers, goal=0.0, over=limits.reached)
             found.append((float(plan[1].max()), place))
-        able = [place for time, place in sorted(found) if not limits.beaten(time / FAR)]
-        return [every[place] for place in able]
+        return [every[place] for time, place in sorted(found) if not limits.beaten(time / FAR)]
 
     def _able(self) -> list[list[Pattern]]:
         """Return what pieces do along words, the shortest first, while there is time."""
@@ -357,15 +349,15 @@ class AllReduce:
         half = self.halves[0]
         able, ways = half.able(counts), self._ways()
         kinds = [
-            Kind(family, partial(attempt, style=styles[turn]), [*able])
+            Kind(family, attempts[turn], [*able])
             for turn in range(len(STYLES))
-            for family, (attempt, styles) in enumerate(ways)
-            if turn < len(styles)
+            for family, attempts in enumerate(ways)
+            if turn < len(attempts)
         ]
         by_turns(kinds, half.first(able), self.limits)
 
-    def _ways(self) -> list[tuple[Attempt, Sequence[object]]]:
-        """Return what offers plans, with styles or places of words in the order of their turns."""
+    def _ways(self) -> list[list[Attempt]]:
+        """Return what offers plans, of each family in the order of its turns."""
         limits, seed, topology = self.limits, self.seed, self.problem.topology
         made: list[Callable[[], Sequence[Directed]]] = []
         # Of the two crossings of an edge one names some ranks and one the others.
@@ -374,16 +366,18 @@ class AllReduce:
         if 1 < self.halves[0].task.symmetry.order <= len(topology.ranks) <= ALONE:
             made.append(partial(self._halved, symmetric=False))
         undirected = [Whole(partial(rootless, each, limits, seed=seed), limits) for each in made]
-        attempts: list[Attempt] = [each.attempt for each in undirected]
+        attempts: list[Callable[..., float]] = [each.attempt for each in undirected]
         attempts.insert(1 if self._latent else 0, self._matched)
         pairs = partial(joint, self.problem, limits, seed=seed, between=self.halves[0].pairs)
         attempts.append(Whole(pairs, limits).attempt)
-        ways: list[tuple[Attempt, Sequence[object]]] = [(each, STYLES) for each in attempts]
+        ways: list[list[Attempt]] = [
+            [partial(each, style=style) for style in STYLES] for each in attempts
+        ]
         if undirected and self._latent and self._staged:
-            ways.append((InStages(undirected[0], limits).along, range(FIRST_WORDS)))
+            ways.append([InStages(undirected[0], limits).along])
         if _one_switch(topology):
             few = Whole(partial(pairs, symmetric=False), limits).attempt
-            ways.insert(0, (few, (*STYLES[1:], STYLES[0])))
+            ways.insert(0, [partial(few, style=each) for each in (*STYLES[1:], STYLES[0])])
         return ways
 
     @property
