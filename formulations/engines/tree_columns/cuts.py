@@ -156,9 +156,10 @@ class Limits:
 
     def exchange(self) -> None:
         """Offer plans whose pieces take other trees, where that is worth it and time is left."""
-        begun = self._changeable
-        if begun and self.since is None:
+        doubted = self.since is None or self._expected > self.left
+        if doubted and self._changeable:
             self.verify(now=True)  # how long that takes is known then
+        begun = self._changeable
         if begun and not self.reached():
             exchanged(begun, offer=self._changed, left=lambda: self.left, over=self.reached)
 
@@ -352,7 +353,7 @@ def by_turns(kinds: Sequence[Kind], first: int, limits: Limits) -> None:
     there is one elsewhere.
     """
     while any(each.left for each in kinds):
-        limits.verify(now=False)
+        limits.verify(now=limits.left == 0)  # it may take less time than expected
         least = min(each.best for each in kinds)
         if (least < inf or limits.known < inf) and (limits.reached() or limits.exchanging()):
             break

@@ -65,8 +65,8 @@ ROUNDS = 2
 TRIALS = 0.4
 """Share of the time for all plans, before the one that has become the quickest goes on."""
 
-STALLED = 3_000
-"""Changes in a row that make a plan no quicker than before, after which it stays."""
+STALLED = (400, 1_200, 3_600)
+"""Changes in a row that make a plan no quicker, after which others have their turn, by rounds."""
 
 GAIN = 1e-9
 """µs, or seconds, that count as none."""
@@ -278,7 +278,7 @@ def exchanged(
     """Offer plans whose pieces take other trees, each quicker than those before.
 
     Every plan is changed for a while, then that which has become the quickest, and when nothing
-    makes that one quicker the others.
+    makes that one quicker the others; then all once more, with more patience.
 
     Parameters
     ----------
@@ -296,8 +296,8 @@ def exchanged(
     exchanges = [Exchange(each, np.random.default_rng(seed)) for each in begun]
     start, span = clock(), max(left(), GAIN)
 
-    def goes_on(exchange: Exchange, until: float) -> None:
-        while exchange.stalled < STALLED and not over():
+    def goes_on(exchange: Exchange, until: float, stalled: int) -> None:
+        while exchange.stalled < stalled and not over():
             done = (clock() - start) / span
             if done >= until:
                 break
@@ -306,6 +306,7 @@ def exchanged(
                 offer(found[0], exchange.cut, found[1])
 
     for turn, each in enumerate(exchanges, start=1):
-        goes_on(each, turn * TRIALS / len(exchanges))
-    for each in sorted(exchanges, key=lambda each: each.least):
-        goes_on(each, np.inf)
+        goes_on(each, turn * TRIALS / len(exchanges), STALLED[0])
+    for stalled in STALLED:
+        for each in sorted(exchanges, key=lambda each: each.least):
+            goes_on(each, np.inf, stalled)

@@ -144,7 +144,7 @@ def test_plans_of_many_crossings_are_left_as_they_are(begun, monkeypatch):
 
 
 def test_what_nothing_improves_ends_by_itself(begun, monkeypatch):
-    monkeypatch.setattr("formulations.engines.tree_columns.exchanges.STALLED", 20)
+    monkeypatch.setattr("formulations.engines.tree_columns.exchanges.STALLED", (20,))
     first = begun(asked("dgx-1v", "all-reduce", 256e3), 4)[:1]
 
     assert len(offers(first, 10**9)) < 200

@@ -256,6 +256,7 @@ def turns(
         exchanging=lambda: len(tried) >= exchanging,
         exchange=lambda: tried.append(("exchange", 0)),
         known=known,
+        left=1.0,
     )
     by_turns([kind(*each) for each in kinds], 4, limits)
     assert tried.pop() == ("exchange", 0)
@@ -268,6 +269,25 @@ def test_time_that_is_over_ends_it_once_there_is_a_plan_here_or_elsewhere(known,
     kinds = [(0, "a", {4: math.inf, 8: 7.0}), (1, "b", {4: math.inf, 8: math.inf})]
 
     assert len(turns(kinds, 1, known=known)) == many
+
+
+def test_a_plan_that_seems_to_take_all_the_time_is_verified_and_the_others_follow():
+    """The first plan that is verified brings much that others do not need again."""
+    limits = SimpleNamespace(left=1.0, known=math.inf, exchanging=lambda: False, exchange=list)
+    limits.reached = lambda: limits.left == 0
+
+    def attempt(number: int) -> float:
+        limits.left = 0.0 if number == 4 else 1.0
+        return 10.0 - number
+
+    def verify(*, now: bool) -> None:
+        limits.left = 1.0 if now else limits.left
+
+    limits.verify = verify
+    tried = Kind(0, attempt, [4, 8])
+    by_turns([tried], 4, limits)
+
+    assert tried.found == {4: 6.0, 8: 2.0}
 
 
 def test_when_it_is_time_for_exchanges_nothing_else_is_tried():
