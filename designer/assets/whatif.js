@@ -8,6 +8,7 @@
   const page = `${Date.now().toString(36)}${Math.random().toString(36).slice(2)}`;
 
   let number = 0; // of the last question
+  let newest = null; // the answer to the last question that was answered
   let until = 0; // when the question under way is given up
   let waiting = null; // the values that are asked for next
   let last = ""; // the values that were asked for last
@@ -117,19 +118,23 @@
         return asked(values);
       },
 
-      /** Draw the changed cluster and its cut, and ask for what was moved to meanwhile. */
-      picture(now, choice, picked) {
+      /** Draw the changed cluster, its cut and its figures, and ask for what was moved to meanwhile. */
+      picture(told, choice, picked) {
         const { triggered } = window.dash_clientside.callback_context;
-        if (!now) return [no(), no(), no(), no()];
-        if (triggered.some(({ prop_id: id }) => id.startsWith("whatif-now"))) {
+        if (!told) return Array(6).fill(no());
+        if (told.n >= (newest?.n ?? 0)) newest = told; // else it comes after a newer one
+        const now = newest;
+        const news = now === told && triggered.some(({ prop_id: id }) => id.startsWith("whatif-now"));
+        if (news) {
           settle();
           next();
         }
+        const { figures, cuts: named } = news ? now.panel : { figures: no(), cuts: no() };
         const cuts = now.answer.cuts ?? [];
         const cut = cuts[Math.min(choice ?? 0, cuts.length - 1)];
         shown = now.drawing?.topology.devices.length ?? shown;
         const drawn = picked ? picked.cut : choice === null ? null : cut;
-        return [now.drawing ?? no(), drawn ? [drawn] : [], !now.moved, picked?.marks ?? null];
+        return [now.drawing ?? no(), drawn ? [drawn] : [], !now.moved, picked?.marks ?? null, figures, named];
       },
 
       /** Run or Stop, and news only while there may be some. */

@@ -106,6 +106,25 @@ def test_hosts_and_sizes_move_and_typed_values_count(page_of_two_hosts):
     expect(figures).to_contain_text("91.3 µs", timeout=SLOW)
 
 
+def test_an_answer_that_comes_after_a_newer_one_is_not_shown(page_of_two_hosts):
+    page = page_of_two_hosts
+    figures, cuts = page.locator("#whatif-figures"), page.locator("#whatif-cuts")
+    pressed(page, "Bandwidth of InfiniBand EDR", "ArrowRight", 20)
+    expect(figures).to_contain_text("+25 GB/s, +100 %", timeout=SLOW)
+    late = """(n) => window.dash_clientside.set_props("whatif-now", { data: {
+        n, answer: {}, moved: true, drawing: null,
+        panel: { figures: `answer ${n}`, cuts: `cuts ${n}` } } })"""
+
+    page.evaluate(late, 0)
+    page.wait_for_timeout(500)  # nothing tells that nothing changes
+    expect(figures).to_contain_text("+25 GB/s, +100 %")
+    expect(cuts).not_to_contain_text("cuts 0")
+
+    page.evaluate(late, 10**6)
+    expect(figures).to_contain_text("answer 1000000")
+    expect(cuts).to_contain_text("cuts 1000000")
+
+
 def test_what_is_lost_is_drawn_and_opened(page_of_two_hosts):
     """Without a link between the hosts nothing comes out of one: it is the worst."""
     page = page_of_two_hosts

@@ -299,9 +299,12 @@ def _answer(app: Dash) -> None:
         found = answering.answer(drawing, request, before, asked["values"], chosen=shown)
         if newer():
             now = found["answer"]
-            set_props(ids.WHATIF_NOW, {"data": {**found, "n": asked["n"]}})
-            set_props(ids.WHATIF_FIGURES, {"children": page.figures(before["answer"], now)})
-            set_props(ids.WHATIF_CUTS, {"children": page.cuts(now, cut, before["answer"])})
+            # The page may still hear of it after what is newer, so all of it goes with its number.
+            panel = {
+                "figures": page.figures(before["answer"], now),
+                "cuts": page.cuts(now, cut, before["answer"]),
+            }
+            set_props(ids.WHATIF_NOW, {"data": {**found, "n": asked["n"], "panel": panel}})
 
 
 def _picture(app: Dash) -> None:
@@ -311,6 +314,8 @@ def _picture(app: Dash) -> None:
         Output(ids.WHATIF_CANVAS, "cuts"),
         Output(ids.WHATIF_APPLY, "disabled"),
         Output(ids.WHATIF_CANVAS, "marks"),
+        Output(ids.WHATIF_FIGURES, "children"),
+        Output(ids.WHATIF_CUTS, "children"),
         Input(ids.WHATIF_NOW, "data"),
         Input(ids.WHATIF_CUT, "data"),
         Input(ids.WHATIF_PICKED, "data"),
