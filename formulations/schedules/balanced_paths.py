@@ -246,7 +246,8 @@ class Paths:
             every.append((number, chunks, remaining[chunks]))
         number, place, left = (np.concatenate(each) for each in zip(*every, strict=True))
         order = np.lexsort((-left, place))
-        number, place, left = number[order], place[order], left[order]
+        # Searches are compiled for these numbers, and would be once more for shorter ones.
+        number, place, left = number[order].astype(np.int64), place[order], left[order]
         next_ = np.flatnonzero(place[1:] == place[:-1])
         return number, moved[place], left, (next_, next_ + 1)
 

@@ -191,6 +191,49 @@ def test_the_first_solve_after_an_installation(tmp_path, monkeypatch, record_pro
     assert time.perf_counter() - begun < 10
 
 
+COMPILED_ONCE = """
+from importlib import import_module
+from pkgutil import iter_modules
+from ccl.collective import make_collective
+from ccl.errors import SolveError
+from ccl.problem import Problem
+from formulations import available, solve
+from formulations.core.registry import formulation
+from formulations.engines import kernels
+from formulations.solving.compile_kernels import PARTS, compile_part
+from gallery import open_cluster
+
+names = [f"{kernels.__name__}.{each.name}" for each in iter_modules(kernels.__path__)]
+values = {value for name in names for value in vars(import_module(name)).values() if callable(value)}
+every = {value for value in values if hasattr(value, "compiled")}
+for part in range(len(PARTS)):
+    compile_part(part)
+print({each.__name__ for each in every if len(each.compiled.signatures) != 1})
+for cluster in ("ring", "star:gpus=4"):
+    topology = open_cluster(cluster)
+    for kind in ("all-gather", "all-to-all", "all-reduce"):
+        problem = Problem(topology, make_collective(kind, len(topology.ranks), 64e3))
+        for each in available():
+            if each.name != "auto" and each.why_not(problem) is None:
+                try:
+                    solve(problem, each.name, time_limit=0.1)
+                except SolveError:
+                    pass
+                again = {one.__name__ for one in every if len(one.compiled.signatures) != 1}
+                if again:
+                    print(each.name, again)
+"""
+
+
+@pytest.mark.slow
+def test_no_method_has_a_search_compiled_once_more():
+    """What is compiled for arrays of other types is compiled again, within the limit of a solve."""
+    done = subprocess.run(
+        [sys.executable, "-c", COMPILED_ONCE], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "set()\n"
+
+
 class Waits(Exception):
     """Something waits for the compiler."""
 
