@@ -204,7 +204,7 @@ from formulations.solving.compile_kernels import PARTS, compile_part
 from gallery import open_cluster
 
 names = [f"{kernels.__name__}.{each.name}" for each in iter_modules(kernels.__path__)]
-values = {value for name in names for value in vars(import_module(name)).values() if callable(value)}
+values = {value for n in names for value in vars(import_module(n)).values() if callable(value)}
 every = {value for value in values if hasattr(value, "compiled")}
 for part in range(len(PARTS)):
     compile_part(part)
