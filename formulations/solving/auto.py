@@ -224,7 +224,7 @@ class Search:
             # As it is written, what cuts finer would take longer than compiling it.
             turns.remove(self._cut_finer)
             turns += [self._wait, self._cut_finer]
-        turns.insert(1, self._prove_more)
+        turns.insert(0 if soon else 1, self._prove_more)
         after = max(2, turns.index(self._trees) + 1)
         turns.insert(after, self._trees_left)
         turns.insert(after if self._pairs > MODEST else len(turns), self._trees_late)
