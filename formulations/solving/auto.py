@@ -7,8 +7,8 @@
    (`pieces`), come closest to the bound where bandwidth counts more than latency. On clusters that
    are not small they are searched on another core meanwhile; the first of them alone and before
    everything else where that takes little time. For an all-reduce, whose two halves can overlap,
-   `pieces` come first, or `orbit-trees` where there are many GPUs and latency counts little. The
-   search ends with a plan of the best rate that is within 0.3 % of the bound.
+   `pieces` come first, or after `orbit-trees` where there are many GPUs. The search ends with a
+   plan of the best rate that is within 0.3 % of the bound.
 4. List scheduling again with shards cut into 2, 4, 8, ... chunks, as long as that helps. Where
    nothing is copied or added up, balanced paths come before it, with whole and with cut shards.
 5. Known constructions: direct sends, rings, trees, doubling and the like. Where latency counts they
@@ -383,8 +383,7 @@ class Search:
         if self.run.left is not None and not self._large and EFFORT[self.options.effort]:
             names = (*names, AMOUNTS)  # up to the limit; without one, exact methods have `EFFORT`
         if self._pieces_aside:  # of many pairs they come late
-            late = self._pairs > MODEST and self.run.latency <= LATENT
-            names = TREES[:2] if late else (PIECES,)
+            names = TREES[:2] if self._pairs > MODEST else (PIECES,)
         able = [name for name in names if self._able(name)]
         if able and self._aside is None and not self._done and not self.run.late:
             options = {"methods": ",".join(able), "seed": self.options.seed}
