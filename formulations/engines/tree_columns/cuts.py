@@ -157,8 +157,8 @@ class Limits:
 
     def exchange(self) -> None:
         """Offer plans whose pieces take other trees, where that is worth it and time is left."""
-        doubted = self.since is None or self._expected > self.left
-        if doubted and self._changeable:
+        unsure = self.since is None or self._expected > self.left
+        if unsure and self._changeable:
             self.verify(now=True)  # how long that takes is known then
         begun = self._changeable
         if begun and not self.reached():
