@@ -77,8 +77,8 @@ NAMED = 5.0
 """How often longer verifying takes where sends name ranks, as long as none was timed."""
 
 USUAL = 5e-6
-"""Seconds that verifying takes for each send and wait, as long as none was timed: four times as
-long as that of images by representatives, on two cores, and a little longer than any other."""
+"""Seconds that verifying takes for each send and wait, as long as none was timed: plans of more
+than twenty thousand took 0.8 to 3.8 µs."""
 
 LEARNING = 0.12
 """Share of the time left that verifying the first plan may take, after which that is known."""
