@@ -11,9 +11,9 @@
    plan of the best rate that is within 0.3 % of the bound.
 4. List scheduling again with shards cut into 2, 4, 8, ... chunks, as long as that helps. Where
    nothing is copied or added up, balanced paths come before it, with whole and with cut shards.
-5. Known constructions: direct sends, rings, trees, doubling and the like. Where latency counts they
-   come before the trees. On the largest problems only a few are tried: `chains` for an all-reduce,
-   direct sends and a ring where all else is far from the bound, balanced paths where GPUs pass on.
+5. Known constructions: direct sends, rings, trees, doubling and the like. Where latency counts,
+   before the trees, but for the shallowest (`bfb`). On the largest problems only a few: `chains` for
+   an all-reduce, direct sends and a ring where all is far off, balanced paths where GPUs pass on.
 6. Random matching of links and chunks, for a few seconds.
 7. List scheduling once more if its share of the time ended too early.
 8. TACCL, a linear program of amounts, constraint programming, and an integer program over epochs
@@ -70,7 +70,7 @@ PIECES = "pieces"
 SUMS = {PIECES: 1.6}
 """There it has one in so many parts of what is left here."""
 
-LONGEST = {PIECES: (8.0, 0.45), "one-shot": (2.0, 0.1), "chains": (4.0, 0.1)}
+LONGEST = {PIECES: (8.0, 0.45), "one-shot": (2.0, 0.1), "chains": (4.0, 0.1), "bfb": (2.0, 0.2)}
 """Seconds for what would go on for long with ever less gain, or a share of the limit if longer."""
 
 SLIGHT, LEAST = 1.002, 0.5
@@ -103,8 +103,9 @@ PROOF_SECONDS = 3.0
 LATENT = 0.25
 """Share of the bound that latency takes where few steps count most, twice as much of many pairs."""
 
-CHAINS = "chains"
-"""What is tried only there: elsewhere others have the best rate, and it would take their time."""
+CHAINS, SHALLOW = "chains", "bfb"
+"""What is tried only there: elsewhere others have the best rate, and it would take their time; and
+the trees that come first there."""
 
 DIRECT, RING, LONG, TREE = "direct", "ring", 3.0, "double-binary-tree"
 """On the largest: if switches join all; if latencies around are few bounds; if sums have none."""
@@ -215,11 +216,11 @@ class Search:
         self._try(LISTS, seconds=self._share(4))
         matched = partial(self._try, CHANCE, seconds=CHANCE_SECONDS)
         turns: list[Callable[[], None]] = [self._trees, self._cut_finer, matched]
-        soon = self.run.latency > (LATENT if self._pairs <= MODEST else 2 * LATENT)
+        soon = self._soon
         turns.insert(0 if soon else 2, self._construct)
         own, best = self._plans.get(1), self.run.best
         if own is not None and best is not None and own.makespan > BEHIND * best.makespan:
-            turns.insert(0, turns.pop())  # finer chunks will not help list scheduling
+            turns.insert(int(soon), turns.pop())  # finer chunks will not help list scheduling
         if interpreting() and not ready():
             # As it is written, what cuts finer would take longer than compiling it.
             turns.remove(self._cut_finer)
@@ -265,6 +266,11 @@ class Search:
         from formulations.engines.closed_forms.routing import reachability  # noqa: PLC0415  numpy
 
         return reachability(self.run.problem.topology).complete
+
+    @cached_property
+    def _soon(self) -> bool:
+        """Whether few steps count so much that what needs no search comes first."""
+        return self.run.latency > (LATENT if self._pairs <= MODEST else 2 * LATENT)
 
     @property
     def _relayed(self) -> bool:
@@ -316,8 +322,9 @@ class Search:
         self._try(PATHS, seconds=self._share(2))
 
     def _construct(self) -> None:
-        """Build what needs no search."""
-        for name in CONSTRUCTIONS:
+        """Build what needs no search, and the shallowest trees where few steps count."""
+        others = self._soon and self._aside is not None and SHALLOW not in self._beside
+        for name in (SHALLOW, *CONSTRUCTIONS) if others else CONSTRUCTIONS:
             if name not in self._built and (name != CHAINS or self.run.latency > LATENT):
                 self._try(name, seconds=self._longest(name, 2))
 

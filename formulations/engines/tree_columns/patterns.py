@@ -478,13 +478,18 @@ class Staged:
 
 
 class _Sums:
-    """Crossings of a piece so far, and those that have brought each rank what is in its sum."""
+    """Crossings of a piece so far, and those that have brought each rank what is in its sum.
+
+    What a rank has had already, to pass it on, it does not get again.
+    """
 
     def __init__(self, paths: Staged) -> None:
         self._paths = paths
         self._routes: list[Links] = []
         self._ranks: list[int | None] = []
         self._waits: list[tuple[int, int]] = []
+        self._terms: list[frozenset[int]] = []
+        self._had: dict[tuple[int, frozenset[int]], int] = {}
         self._brought: defaultdict[int, list[int]] = defaultdict(list)
         self._dropped: list[tuple[int, list[int]]] = []
 
@@ -507,7 +512,7 @@ class _Sums:
         for near, far, links in reversed(self._paths.tree(owner, others, inward=True)):
             own = far if far in others else None
             waits = through[far] if own is None else self._brought[far] + through[far]
-            through[near].append(self._cross(links, own, waits))
+            through[near].append(self._cross(links, near, own, waits))
         self._brought[owner] += through[owner]
         self._dropped.append((owner, others))
 
@@ -523,12 +528,17 @@ class _Sums:
         for near, far, links in self._paths.tree(root, goals, inward=False):
             first = near == root
             waits = self._brought[root] if first else [came[near]]
-            came[far] = self._cross(links, root if first else None, waits)
+            came[far] = self._cross(links, far, root if first else None, waits)
         return {rank: came[rank] for rank in goals if rank != root}
 
-    def _cross(self, links: Links, rank: int | None, waits: Sequence[int]) -> int:
-        number = len(self._routes)
-        self._routes.append(links)
-        self._ranks.append(rank)
-        self._waits += [(each, number) for each in waits]
+    def _cross(self, links: Links, end: int, rank: int | None, waits: Sequence[int]) -> int:
+        """Send what some have brought, and what a rank has; return by which the end has it."""
+        own: set[int] = set() if rank is None else {rank}
+        terms = frozenset(own.union(*(self._terms[each] for each in waits)))
+        number = self._had.setdefault((end, terms), len(self._routes))
+        if number == len(self._routes):
+            self._routes.append(links)
+            self._ranks.append(rank)
+            self._terms.append(terms)
+            self._waits += [(each, number) for each in waits]
         return number

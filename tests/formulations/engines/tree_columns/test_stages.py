@@ -47,11 +47,12 @@ def kept(topology, pattern):
         # Nothing is added twice, but for what spreads, which its rank has brought before.
         once = sum(map(len, came)) + len(own)
         assert once == len(terms) or terms in came
+        assert terms not in held[dst]  # what a rank passed on it does not get once more
         held[dst].append(terms)
     return held
 
 
-CLUSTERS = ("full-mesh:gpus=4", "torus:shape=4x4", "dgx-1v", "rail-optimised", "mi250")
+CLUSTERS = ("full-mesh:gpus=4", "torus:shape=4x4", "dgx-1v", "rail-optimised", "mi250", "kautz")
 
 
 @pytest.mark.parametrize("cluster", CLUSTERS)
