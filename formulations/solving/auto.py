@@ -12,8 +12,8 @@
 4. List scheduling again with shards cut into 2, 4, 8, ... chunks, as long as that helps. Where
    nothing is copied or added up, balanced paths come before it, with whole and with cut shards.
 5. Known constructions: direct sends, rings, trees, doubling and the like. Where latency counts,
-   before the trees, but for the shallowest (`bfb`). On the largest problems only a few: `chains` for
-   an all-reduce, direct sends and a ring where all is far off, balanced paths where GPUs pass on.
+   before the trees, but for the shallowest (`bfb`). On the largest problems few: `chains` for an
+   all-reduce, direct sends and a ring where all is far off, balanced paths where GPUs pass on.
 6. Random matching of links and chunks, for a few seconds.
 7. List scheduling once more if its share of the time ended too early.
 8. TACCL, a linear program of amounts, constraint programming, and an integer program over epochs
