@@ -323,8 +323,7 @@ class Search:
 
     def _construct(self) -> None:
         """Build what needs no search, and the shallowest trees where few steps count."""
-        others = self._soon and self._aside is not None and SHALLOW not in self._beside
-        for name in (SHALLOW, *CONSTRUCTIONS) if others else CONSTRUCTIONS:
+        for name in (SHALLOW, *CONSTRUCTIONS) if self._soon else CONSTRUCTIONS:
             if name not in self._built and (name != CHAINS or self.run.latency > LATENT):
                 self._try(name, seconds=self._longest(name, 2))
 
