@@ -323,9 +323,10 @@ class Search:
 
     def _construct(self) -> None:
         """Build what needs no search, and the shallowest trees where few steps count."""
-        for name in (SHALLOW, *CONSTRUCTIONS) if self._soon else CONSTRUCTIONS:
+        few = (SHALLOW,) if self._soon and SHALLOW not in self._beside else ()
+        for name in (*few, *CONSTRUCTIONS):
             if name not in self._built and (name != CHAINS or self.run.latency > LATENT):
-                self._try(name, seconds=self._longest(name, 2))
+                self._try(name, seconds=self._longest(name, 1.3 if name == CHAINS else 2))
 
     def _longest(self, name: str, many: float) -> float | None:
         """Return the seconds of a method that is the next of so many."""
@@ -352,13 +353,14 @@ class Search:
 
     @property
     def _trees_in_order(self) -> tuple[str, ...]:
-        """What sends along trees: pieces first where sums are added up and latency counts."""
+        """What sends along trees: where latency counts pieces of sums first, or the shallowest."""
         if self._large and self._relayed:  # elsewhere, since it cannot be cut off
             from ccl.symmetry import symmetry_of  # noqa: PLC0415  menus need no groups
 
             return (LISTS,) if symmetry_of(self.run.problem.topology).order > 1 else ()
-        first = self._sums and self.run.latency > LATENT and not self._large
-        return (PIECES, *(each for each in TREES if each != PIECES)) if first else TREES
+        few = self.run.latency > LATENT and not self._large
+        first = (PIECES,) if self._sums else (TREES[0], SHALLOW)
+        return (*first, *(each for each in TREES if each not in first)) if few else TREES
 
     @property
     def _sums(self) -> bool:
@@ -368,7 +370,7 @@ class Search:
     def _trees_left(self) -> None:
         """Try the other trees aside where the first was not enough, and amounts in epochs."""
         if self._pairs > LONE:
-            self._trees_aside(TREES[1:] if self._pairs > SMALL else ())
+            self._trees_aside(self._trees_in_order[1:] if self._pairs > SMALL else ())
 
     @property
     def _pieces_aside(self) -> bool:
@@ -376,10 +378,10 @@ class Search:
         return self._sums and not self._large and self._able(PIECES)
 
     def _trees_late(self) -> None:
-        """Try the other trees here where only pieces are aside."""
+        """Try the other trees here where pieces are aside."""
         if self._aside is not None and self._pieces_aside:
             for name in TREES[1:]:
-                if name != PIECES and (self._share(3) or LEAST) >= LEAST:
+                if name not in self._beside and (self._share(3) or LEAST) >= LEAST:
                     self._try(name, seconds=self._share(3))
 
     def _able(self, name: str) -> bool:
@@ -389,7 +391,8 @@ class Search:
         if self.run.left is not None and not self._large and EFFORT[self.options.effort]:
             names = (*names, AMOUNTS)  # up to the limit; without one, exact methods have `EFFORT`
         if self._pieces_aside:  # of many pairs they come late
-            names = TREES[:2] if self._pairs > MODEST else (PIECES,)
+            few = (SHALLOW,) if self.run.latency > LATENT else ()
+            names = (TREES[0], *few, PIECES) if self._pairs > MODEST else (PIECES,)
         able = [name for name in names if self._able(name)]
         if able and self._aside is None and not self._done and not self.run.late:
             options = {"methods": ",".join(able), "seed": self.options.seed}
