@@ -1,7 +1,6 @@
 """Automatic: try what can win on this problem, keep the fastest plan, stop at a proof.
 
-1. Lower bounds that hold for every plan come first. A plan that meets one is optimal, and nothing
-   else is tried.
+1. Lower bounds that hold for every plan. What meets one is optimal, and nothing else is tried.
 2. List scheduling in continuous time with one chunk per shard gives a good plan at once.
 3. Trees, along which shards travel in parts (`orbit-trees`, `forestcoll` and others) or in pieces
    (`pieces`), come closest to the bound where bandwidth counts more than latency. On clusters that
@@ -52,11 +51,11 @@ LISTS, PATHS = "list", "balanced-paths"
 """What is tried with shards cut more and more finely; the second where nothing is copied."""
 
 CONSTRUCTIONS = (
-    *("one-shot", "chains", "recursive-doubling", "halving-doubling", "direct", "ring"),
-    *("bidirectional-ring", "multi-ring", "tree", "double-binary-tree", "hierarchical"),
-    *("torus", "swing", "bruck", "pat", "pairwise"),
+    *("recursive-doubling", "halving-doubling", "direct", "ring", "bidirectional-ring"),
+    *("multi-ring", "tree", "double-binary-tree", "hierarchical", "torus", "swing", "bruck"),
+    *("pat", "pairwise"),
 )
-"""What is built without a search."""
+"""What is built without a search, after what sends all at once or in few stages."""
 
 TREES = (
     *("orbit-trees", "pieces", "forestcoll", "blink-switch"),
@@ -67,10 +66,13 @@ TREES = (
 PIECES = "pieces"
 """Of these, the best where sums are added up and spread, whose halves it lets overlap."""
 
-SUMS = {PIECES: 1.6}
-"""There it has one in so many parts of what is left here."""
+CHAINS, SHALLOW, ONE_SHOT, ALONE = "chains", "bfb", "one-shot", 0.89
+"""What counts where latency does, the trees that come first there, what does from a share on."""
 
-LONGEST = {PIECES: (8.0, 0.45), "one-shot": (2.0, 0.1), "chains": (4.0, 0.1), "bfb": (2.0, 0.2)}
+SUMS = {PIECES: 1.6, CHAINS: 1.3}
+"""There they have one in so many parts of what is left here."""
+
+LONGEST = {PIECES: (8.0, 0.45), ONE_SHOT: (2.0, 0.1), CHAINS: (6.0, 0.1), SHALLOW: (2.0, 0.2)}
 """Seconds for what would go on for long with ever less gain, or a share of the limit if longer."""
 
 SLIGHT, LEAST = 1.002, 0.5
@@ -102,10 +104,6 @@ PROOF_SECONDS = 3.0
 
 LATENT = 0.25
 """Share of the bound that latency takes where few steps count most, twice as much of many pairs."""
-
-CHAINS, SHALLOW = "chains", "bfb"
-"""What is tried only there: elsewhere others have the best rate, and it would take their time; and
-the trees that come first there."""
 
 DIRECT, RING, LONG, TREE = "direct", "ring", 3.0, "double-binary-tree"
 """On the largest: if switches join all; if latencies around are few bounds; if sums have none."""
@@ -142,7 +140,7 @@ class Options:
 
 def refuses(problem: Problem) -> str | None:
     """Refuse what every method refuses, with the reason of the first."""
-    names = (LISTS, PATHS, *CONSTRUCTIONS, CHANCE, *EXACT, *TREES)
+    names = (LISTS, PATHS, ONE_SHOT, CHAINS, *CONSTRUCTIONS, CHANCE, *EXACT, *TREES)
     reasons = (formulation(name).why_not(problem) for name in names)
     first = next(reasons)
     return None if first is None or None in reasons else first
@@ -213,11 +211,14 @@ class Search:
             self._largest()
             return
         self._begin()
-        self._try(LISTS, seconds=self._share(4))
+        soon, listed = self._soon, partial(self._try, LISTS, seconds=self._share(4))
         matched = partial(self._try, CHANCE, seconds=CHANCE_SECONDS)
         turns: list[Callable[[], None]] = [self._trees, self._cut_finer, matched]
-        soon = self._soon
         turns.insert(0 if soon else 2, self._construct)
+        if soon and self._sums and self._pairs > MODEST:
+            turns.insert(1, listed)
+        else:
+            listed()
         own, best = self._plans.get(1), self.run.best
         if own is not None and best is not None and own.makespan > BEHIND * best.makespan:
             turns.insert(int(soon), turns.pop())  # finer chunks will not help list scheduling
@@ -303,15 +304,10 @@ class Search:
         """Return the seconds of the next of so many methods, None where there is no limit."""
         return None if self.run.left is None else self.run.left / many
 
-    def _within(self, many: float) -> bool:
+    def _within(self, many: float = SLIGHT) -> bool:
         """Return whether the best takes at most so many times what is proved."""
         best = self.run.best
         return best is not None and best.makespan <= many * self.run.proof.makespan
-
-    @property
-    def _close(self) -> bool:
-        """Whether the best is so near to the bound that others cannot gain much."""
-        return self._within(SLIGHT)
 
     def _begin(self) -> None:
         """Build a plan, so that there is one at once."""
@@ -323,10 +319,11 @@ class Search:
 
     def _construct(self) -> None:
         """Build what needs no search, and the shallowest trees where few steps count."""
-        few = (SHALLOW,) if self._soon and SHALLOW not in self._beside else ()
-        for name in (*few, *CONSTRUCTIONS):
+        few = [SHALLOW] if self._soon and SHALLOW not in self._beside else []
+        lone = [ONE_SHOT, CHAINS] if self.run.latency > ALONE else [CHAINS, ONE_SHOT]
+        for name in (*few, *lone, *CONSTRUCTIONS):
             if name not in self._built and (name != CHAINS or self.run.latency > LATENT):
-                self._try(name, seconds=self._longest(name, 1.3 if name == CHAINS else 2))
+                self._try(name, seconds=self._longest(name, SUMS.get(name, 2)))
 
     def _longest(self, name: str, many: float) -> float | None:
         """Return the seconds of a method that is the next of so many."""
@@ -460,7 +457,7 @@ class Search:
         many = parts * len(problem.collective.chunks)
         if parts > 1:
             problem = problem.cut_into(many)
-        if self._done or not self._takes(chosen, problem) or (name == PIECES and self._close):
+        if self._done or not self._takes(chosen, problem) or (name == PIECES and self._within()):
             return
         limit = run.time_limit
         if seconds is not None and (run.left is None or seconds < run.left):
@@ -577,7 +574,7 @@ class Search:
 
     def _wait(self) -> None:
         """Wait for what goes on aside, until it ends, is enough or the limit comes."""
-        while self._aside is not None and not (self._done or self._close) and self._aside.wait():
+        while self._aside is not None and not (self._done or self._within()) and self._aside.wait():
             pass
 
 
