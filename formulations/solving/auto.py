@@ -11,7 +11,7 @@
 4. List scheduling again with shards cut into 2, 4, 8, ... chunks, as long as that helps. Where
    nothing is copied or added up, balanced paths come before it, with whole and with cut shards.
 5. Known constructions: direct sends, rings, trees, doubling and the like. Where latency counts,
-   before the trees, but for the shallowest (`bfb`). On the largest problems few: `chains` for an
+   after the shallowest trees (`bfb`), before others. On the largest problems few: `chains` for an
    all-reduce, direct sends and a ring where all is far off, balanced paths where GPUs pass on.
 6. Random matching of links and chunks, for a few seconds.
 7. List scheduling once more if its share of the time ended too early.
@@ -227,6 +227,9 @@ class Search:
             turns.remove(self._cut_finer)
             turns += [self._wait, self._cut_finer]
         turns.insert(0 if soon else 1, self._prove_more)
+        first = self.run.latency > LATENT and SHALLOW not in self._beside
+        few = [partial(self._try, SHALLOW, seconds=LONGEST[SHALLOW][0])] if first else []
+        turns[int(soon) : int(soon)] = few
         after = max(2, turns.index(self._trees) + 1)
         turns.insert(after, self._trees_left)
         turns.insert(after if self._pairs > MODEST else len(turns), self._trees_late)
@@ -318,10 +321,9 @@ class Search:
         self._try(PATHS, seconds=self._share(2))
 
     def _construct(self) -> None:
-        """Build what needs no search, and the shallowest trees where few steps count."""
-        few = [SHALLOW] if self._soon and SHALLOW not in self._beside else []
+        """Build what needs no search."""
         lone = [ONE_SHOT, CHAINS] if self.run.latency > ALONE else [CHAINS, ONE_SHOT]
-        for name in (*few, *lone, *CONSTRUCTIONS):
+        for name in (*lone, *CONSTRUCTIONS):
             if name not in self._built and (name != CHAINS or self.run.latency > LATENT):
                 self._try(name, seconds=self._longest(name, SUMS.get(name, 2)))
 
@@ -388,8 +390,7 @@ class Search:
         if self.run.left is not None and not self._large and EFFORT[self.options.effort]:
             names = (*names, AMOUNTS)  # up to the limit; without one, exact methods have `EFFORT`
         if self._pieces_aside:  # of many pairs they come late
-            few = (SHALLOW,) if self.run.latency > LATENT else ()
-            names = (TREES[0], *few, PIECES) if self._pairs > MODEST else (PIECES,)
+            names = TREES[:2] if self._pairs > MODEST else (PIECES,)
         able = [name for name in names if self._able(name)]
         if able and self._aside is None and not self._done and not self.run.late:
             options = {"methods": ",".join(able), "seed": self.options.seed}
