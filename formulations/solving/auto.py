@@ -67,7 +67,7 @@ PIECES = "pieces"
 """Of these, the best where sums are added up and spread, whose halves it lets overlap."""
 
 CHAINS, SHALLOW, ONE_SHOT, ALONE = "chains", "bfb", "one-shot", 0.89
-"""What counts where latency does, the trees that come first there, what does from a share on."""
+"""Tried only where latency counts; its first trees; what comes first where little else does."""
 
 SUMS = {PIECES: 1.6, CHAINS: 1.3}
 """There they have one in so many parts of what is left here."""
