@@ -7,15 +7,16 @@ Decisions: all words over all grids of up to four dimensions are tried, the best
 dimensions in all orders. A sum takes any path: all members of a group have it, and the next stage
 takes it from the nearest (`formulations.engines.list_scheduling.chains`). Paths are found for few
 pieces, which are then cut further, so that words are compared as they are when their pieces follow
-one another. The best are tried with more pieces of either kind. Of hundreds of ranks few words can
-be tried, host by host: those first that take least by their formulas, with the longest path of each
-stage and the widest links into a GPU that join its groups.
+one another. Words come in the order of what they take by their formulas, with the longest path of
+each stage and the widest links into a GPU that join its groups; the best are tried with more pieces
+of either kind. Of hundreds of ranks few words can be tried, host by host.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 from math import inf, prod
 from typing import TYPE_CHECKING
 
@@ -186,11 +187,6 @@ def chains_of(word: Word) -> tuple[Chain, ...]:
     return tuple(found)
 
 
-def _shortest(every: Iterable[Word]) -> list[Word]:
-    """Return what takes least time to try first."""
-    return sorted(every, key=lambda each: each.pieces * each.messages)
-
-
 def run(run: Run, options: NoOptions) -> Result:
     """Try all words, the best in other orders, and then in more pieces."""
     search = Search(run)
@@ -229,32 +225,34 @@ class Search:
 
     def all(self) -> None:
         """Try all words, then what the best lead to."""
-        every = words_over(self._run.problem.topology, arrange=not self._large)
+        self._compare(words_over(self._run.problem.topology, arrange=not self._large))
         if self._large:
-            self._compare(self._promising(every))
-            self._offer()
             return
-        self._compare(_shortest(every))
         words = [each for *_, each in self.leading]
         self._refine_all()
-        self._compare(_shortest(other for each in words for other in each.others()))
+        self._compare(other for each in words for other in each.others())
         self._refine_all()
 
     def _promising(self, every: Iterable[Word]) -> list[Word]:
-        """Return what is not too large, the best by its formulas first."""
+        """Return what is not too large: by turns the shortest and the best by its formulas."""
         pieces, left = self._fixed, self._end - clock()
         most = min(LARGE, left / MESSAGE)
         distances = Distances(self._run.problem)
         size = self._run.problem.collective.size
         able = [each for each in every if (pieces or each.pieces) * each.messages <= most]
-        return sorted(able, key=lambda each: estimate(each, size, distances))
+        best = sorted(able, key=lambda each: estimate(each, size, distances))
+        if self._large:
+            return best
+        shortest = sorted(able, key=lambda each: each.pieces * each.messages)
+        return list(dict.fromkeys(chain.from_iterable(zip(shortest, best, strict=True))))
 
     def _compare(self, every: Iterable[Word]) -> None:
         """Try words with few pieces."""
         self._until = clock() + COMPARING * (self._end - clock())
-        for each in every:
+        for each in self._promising(every):
             self._attempt(each, each.pieces, sends=FEW)
         self._until = self._end
+        self._offer()
 
     @property
     def leading(self) -> list[tuple[float, int, Word]]:
@@ -268,7 +266,7 @@ class Search:
             if each not in self._refined:
                 self._refined.add(each)
                 self._refine(each, pieces, makespan)
-        self._offer()
+                self._offer()
 
     def _refine(self, each: Word, pieces: int, makespan: float) -> None:
         """Give twice as many pieces paths of their own, then cut them, as long as it gains."""

@@ -175,3 +175,18 @@ def test_the_best_are_three_candidates_and_each_is_cut_finer_once(monkeypatch):
     solve(asked("hypercube", 256e3), "chains")
     assert len(refined) == len({*refined}) >= 3
     assert all(len(each) == len({*each}) == 3 for each in leading)
+
+
+def test_sums_within_each_host_are_among_the_first_words(monkeypatch):
+    """With 32 GPUs there are 128 words; the shortest of them are the worst of these hosts."""
+    tried: list[str] = []
+
+    def attempt(search, each, pieces, *, sends):
+        tried.append(each.letters)
+        return real(search, each, pieces, sends=sends)
+
+    real = Search._attempt
+    monkeypatch.setattr(Search, "_attempt", attempt)
+    solve(asked("dgx-h100:hosts=4", 64e3), "chains", time_limit=2)
+
+    assert "hxs" in tried[:3]
