@@ -345,8 +345,8 @@ class Search:
     def _part(self, name: str, names: Sequence[str]) -> float | None:
         """Return the seconds of one of several methods, None where it has all that are left."""
         # On the largest problems no other follows where there is a plan.
-        last = len(names) == 1 or (self._large and name == PIECES and self.run.best is not None)
-        if last and self.run.left is not None:
+        over = self._large and name == PIECES and self.run.best is not None
+        if (over or name == names[-1]) and self.run.left is not None:
             return None
         return self._longest(name, 1 if name == names[-1] else 2)
 

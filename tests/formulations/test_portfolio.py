@@ -427,6 +427,22 @@ def test_where_few_steps_count_shallow_trees_and_chains_come_before_lists(size, 
     assert places == sorted(places)
 
 
+def test_the_last_of_several_methods_has_all_the_time_that_is_left(monkeypatch):
+    """On another core nothing follows `pieces`, which go on to gain; they had ended after 9 s."""
+    given, once = {}, Search._try
+
+    def noted(self, name, **how):
+        given[name] = how["seconds"]
+        once(self, name, **(how if name == "ring" else {"seconds": 0.1}))
+
+    monkeypatch.setattr(Search, "_try", noted)
+    problem = asked("torus", "all-reduce", MB)
+    solve(problem, options={"methods": "ring,pieces"}, time_limit=40)
+
+    assert given["ring"] is not None
+    assert given["pieces"] is None
+
+
 @pytest.mark.parametrize("cluster", ["random:gpus=24,switches=0,degree=4,spread=1", "kautz"])
 def test_of_the_largest_all_to_alls_over_gpus_balanced_paths_come_first(cluster, monkeypatch):
     """List scheduling could not be cut off there: it has a process of its own, given symmetry."""

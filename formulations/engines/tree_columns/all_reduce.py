@@ -208,7 +208,7 @@ class InStages(Whole):
     def words(self) -> list[list[Pattern]]:
         """What pieces do by turns along each of a few words, the quickest first.
 
-        None that is far behind another plan.
+        None that is far behind another plan, but for the quickest.
         """
         every, limits, parts = self._able(), self.limits, self._parts(FEW_PIECES)
         if not every:
@@ -230,7 +230,9 @@ class InStages(Whole):
             jobs = pieces.jobs(*cut.pieces)
             plan = jobs.best(model.routes.transfers, goal=0.0, over=limits.reached)
             found.append((float(plan[1].max()), place))
-        return [every[place] for time, place in sorted(found) if not limits.beaten(time / FAR)]
+        best = min(found, default=None)  # in more pieces it may be quicker than it is here
+        near = (each for each in sorted(found) if each == best or not limits.beaten(each[0] / FAR))
+        return [every[place] for _, place in near]
 
     def _able(self) -> list[list[Pattern]]:
         """Return what pieces do along words, the shortest first, while there is time."""

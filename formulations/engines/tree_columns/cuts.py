@@ -58,8 +58,9 @@ directly, each of what spreads a sum waits for all that it is made of."""
 BEHIND = 1.05
 """How far behind the best a family of plans waits for the others."""
 
-FAR = 1.2
-"""How far behind the best a kind of plans waits for the others."""
+FAR, RISING = 1.2, 1.3
+"""How far behind the best a kind of plans waits for the others; and one that began with few pieces
+and is better with more."""
 
 FAVOUR = 3
 """How many times as many pieces are tried of the best kind."""
@@ -389,7 +390,7 @@ def _level(kind: Kind, kinds: Sequence[Kind], least: float) -> int:
     if not any(each.found for each in family):
         return 0
     best = min(each.best for each in family)
-    if kind.rises and kind.best == best <= FAR * least:
+    if kind.rises and kind.best == best <= RISING * least:
         return 1
     near = best <= BEHIND * least and (not kind.found or kind.best <= FAR * least)
     return 2 if near else 3

@@ -68,6 +68,9 @@ TRIALS = 0.4
 STALLED = (400, 1_200, 3_600)
 """Changes in a row that make a plan no quicker, after which others have their turn, by rounds."""
 
+IDLE = 0.1
+"""Share of the time that makes a plan no quicker, after which others have their turn at first."""
+
 GAIN = 1e-9
 """µs, or seconds, that count as none."""
 
@@ -297,12 +300,15 @@ def exchanged(
     start, span = clock(), max(left(), GAIN)
 
     def goes_on(exchange: Exchange, until: float, stalled: int) -> None:
+        gained = 0.0
         while exchange.stalled < stalled and not over():
             done = (clock() - start) / span
-            if done >= until:
+            gained = gained or done
+            if done >= until or done - gained > IDLE * stalled / STALLED[0]:
                 break
             found = exchange.changed(SWAY * max(0.0, 1 - done))
             if found is not None:
+                gained = done
                 offer(found[0], exchange.cut, found[1])
 
     for turn, each in enumerate(exchanges, start=1):

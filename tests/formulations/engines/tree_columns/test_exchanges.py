@@ -1,6 +1,6 @@
 """Exchanges: pieces take other trees one by one, and every plan on the way is one."""
 
-from itertools import count, pairwise
+from itertools import count, groupby, pairwise
 
 import networkx as nx
 import numpy as np
@@ -148,3 +148,31 @@ def test_what_nothing_improves_ends_by_itself(begun, monkeypatch):
     first = begun(asked("dgx-1v", "all-reduce", 256e3), 4)[:1]
 
     assert len(offers(first, 10**9)) < 200
+
+
+def test_what_nothing_improves_for_long_lets_others_have_their_turn(monkeypatch):
+    """Changes of some take so long that few of them are much of the time."""
+    turns: list[str] = []
+
+    class Slow:
+        least, stalled = 1.0, 0
+
+        def __init__(self, name, _dice):
+            self.name = name
+
+        def changed(self, _heat):
+            turns.append(self.name)
+
+    here = "formulations.engines.tree_columns.exchanges"
+    monkeypatch.setattr(f"{here}.Exchange", Slow)
+    monkeypatch.setattr(f"{here}.clock", lambda: float(len(turns)))
+    exchanged(
+        ["a", "b"],  # type: ignore[list-item]
+        offer=lambda *_: None,
+        left=lambda: 100.0,
+        over=lambda: len(turns) >= 100,
+    )
+
+    own = [len([*each]) for _, each in groupby(turns)]
+    assert max(own[:4]) <= 12  # a tenth of the time, where a trial alone may take a fifth
+    assert len(own) >= 6

@@ -300,12 +300,24 @@ def test_when_it_is_time_for_exchanges_nothing_else_is_tried():
 def test_what_had_to_begin_with_few_pieces_goes_on_to_more_before_other_styles():
     """Each family once, then the better one up to where more pieces are worse."""
     kinds = [
-        (0, "a", {4: 11.0, 8: 12.0, 16: 12.0}),
+        (0, "a", {4: 12.0, 8: 12.5, 16: 12.5}),
         (1, "b", {4: 10.0, 8: 9.0, 16: 9.5}),
         (1, "c", {4: 10.5, 8: 11.0, 16: 11.0}),
     ]
 
     assert turns(kinds, 5) == [("a", 4), ("b", 4), ("b", 8), ("b", 16), ("c", 4)]
+
+
+def test_a_family_a_quarter_behind_with_few_pieces_is_tried_with_more_before_other_styles():
+    """In few pieces stages of hundreds of messages are behind trees, and in many before them."""
+    kinds = [
+        (0, "a", {4: 11.5, 8: 11.0, 16: 8.0}),
+        (1, "b", {4: 10.0, 8: 9.0, 16: 9.5}),
+        (1, "c", {4: 10.5, 8: 11.0, 16: 11.0}),
+    ]
+    first = [("a", 4), ("b", 4), ("b", 8), ("a", 8), ("b", 16), ("a", 16)]
+
+    assert turns(kinds, 6) == first
 
 
 def test_a_family_a_little_behind_with_few_pieces_is_tried_with_more():

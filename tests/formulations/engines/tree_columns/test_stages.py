@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -14,10 +16,12 @@ from ccl.problem import Problem
 from ccl.topology import SharedLimit
 from ccl.verify import verify
 from formulations import solve
+from formulations.core.registry import formulation
 from formulations.engines.closed_forms.words import Word, words_over
 from formulations.engines.list_scheduling.timed import transfers_of
 from formulations.engines.tree_columns.all_reduce import InStages
 from formulations.engines.tree_columns.patterns import Staged
+from formulations.solving.api import solved
 from gallery import open_cluster
 
 
@@ -173,3 +177,22 @@ def test_under_limits_and_where_switches_copy_nothing_is_in_stages(topology, mon
     assert result.bound.makespan <= result.makespan
     with pytest.raises(AssertionError):
         solve(asked("torus:shape=4x4", 64e3), "pieces", time_limit=20)
+
+
+def test_the_best_word_is_tried_in_more_pieces_beside_a_much_better_plan(monkeypatch):
+    """In four pieces of each rank it takes 20.3 µs, in sixteen 16.7."""
+    found: list[float] = []
+
+    def along(stages, count):
+        found.append(real(stages, count))
+        return found[-1]
+
+    real = InStages.along
+    monkeypatch.setattr(InStages, "along", along)
+    chosen = formulation("pieces")
+    with suppress(Infeasible):
+        solved(
+            asked("dgx-2-te-ccl", 1e6), chosen, chosen.options(), time_limit=6, known=lambda: 16.5
+        )
+
+    assert math.isfinite(found[0])
