@@ -7,9 +7,10 @@ Decisions: all words over all grids of up to four dimensions are tried, the best
 dimensions in all orders. A sum takes any path: all members of a group have it, and the next stage
 takes it from the nearest (`formulations.engines.list_scheduling.chains`). Paths are found for few
 pieces, which are then cut further, so that words are compared as they are when their pieces follow
-one another. Words come in the order of what they take by their formulas, with the longest path of
-each stage and the widest links into a GPU that join its groups; the best are tried with more pieces
-of either kind. Of hundreds of ranks few words can be tried, host by host.
+one another. Words that take least by their formulas, with the longest path of each stage and the
+widest links into a GPU that join its groups, come by turns with those of the fewest messages; the
+best are tried with more pieces of either kind. Of hundreds of ranks few words can be tried, host by
+host, in the order of their formulas.
 """
 
 from __future__ import annotations
@@ -236,7 +237,7 @@ class Search:
     def _promising(self, every: Iterable[Word]) -> list[Word]:
         """Return what is not too large: by turns the shortest and the best by its formulas."""
         pieces, left = self._fixed, self._end - clock()
-        most = min(LARGE, left / MESSAGE)
+        most = min(LARGE, left / MESSAGE) if self._large else LARGE
         distances = Distances(self._run.problem)
         size = self._run.problem.collective.size
         able = [each for each in every if (pieces or each.pieces) * each.messages <= most]

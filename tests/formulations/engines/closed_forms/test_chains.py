@@ -190,3 +190,10 @@ def test_sums_within_each_host_are_among_the_first_words(monkeypatch):
     solve(asked("dgx-h100:hosts=4", 64e3), "chains", time_limit=2)
 
     assert "hxs" in tried[:3]
+
+
+def test_a_limit_that_is_over_at_once_leaves_time_for_a_plan():
+    problem = asked("gb200-nvl72", 1e3)
+    result = solve(problem, "chains", time_limit=0.02)
+
+    assert result.bound.makespan <= result.makespan < 5
