@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import chain
 from math import inf, prod
 from typing import TYPE_CHECKING
@@ -234,12 +235,15 @@ class Search:
         self._compare(other for each in words for other in each.others())
         self._refine_all()
 
+    @cached_property
+    def _distances(self) -> Distances:
+        return Distances(self._run.problem)
+
     def _promising(self, every: Iterable[Word]) -> list[Word]:
         """Return what is not too large: by turns the shortest and the best by its formulas."""
         pieces, left = self._fixed, self._end - clock()
         most = min(LARGE, left / MESSAGE) if self._large else LARGE
-        distances = Distances(self._run.problem)
-        size = self._run.problem.collective.size
+        size, distances = self._run.problem.collective.size, self._distances
         able = [each for each in every if (pieces or each.pieces) * each.messages <= most]
         best = sorted(able, key=lambda each: estimate(each, size, distances))
         if self._large:

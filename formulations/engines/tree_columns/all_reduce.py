@@ -230,9 +230,9 @@ class InStages(Whole):
             jobs = pieces.jobs(*cut.pieces)
             plan = jobs.best(model.routes.transfers, goal=0.0, over=limits.reached)
             found.append((float(plan[1].max()), place))
-        best = min(found, default=None)  # in more pieces it may be quicker than it is here
-        near = (each for each in sorted(found) if each == best or not limits.beaten(each[0] / FAR))
-        return [every[place] for _, place in near]
+        order = enumerate(sorted(found))  # in more pieces the first may be quicker than it is here
+        near = (place for rank, (time, place) in order if not (rank and limits.beaten(time / FAR)))
+        return [every[place] for place in near]
 
     def _able(self) -> list[list[Pattern]]:
         """Return what pieces do along words, the shortest first, while there is time."""
