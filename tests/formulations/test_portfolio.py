@@ -281,7 +281,7 @@ def test_a_gap_that_is_reached_ends_it():
 def test_trees_of_the_best_rate_near_the_bound_need_no_other_process(monkeypatch):
     """On two NDv2 the first trees have the best rate, and 0.14 % more than the bound in makespan:
     16 GPUs send 500 kB over a link of 12.5 GB/s in 40 µs, and latencies take 2.7 µs more."""
-    monkeypatch.delattr("formulations.solving.auto.Aside")
+    monkeypatch.delattr("formulations.solving.portfolio.Aside")
 
     result = solve(asked("ndv2:hosts=2", "all-gather", 1 * MB))
 
@@ -389,7 +389,7 @@ class NothingAside:
 @pytest.mark.parametrize("limit", [None, 20])
 def test_amounts_in_epochs_go_on_aside_only_up_to_a_limit(limit, monkeypatch):
     """Without one they would go on past the effort that the options promise."""
-    monkeypatch.setattr("formulations.solving.auto.Aside", NothingAside)
+    monkeypatch.setattr("formulations.solving.portfolio.Aside", NothingAside)
     monkeypatch.setattr(NothingAside, "asked", [])
     result = solve(asked("random-regular", "all-to-all", MB), time_limit=limit)
 
@@ -401,7 +401,7 @@ def test_amounts_in_epochs_go_on_aside_only_up_to_a_limit(limit, monkeypatch):
 def test_of_large_all_reduces_orbit_trees_come_first(size, monkeypatch):
     """Pieces of 96 GPUs had found nothing in 20 s: the answer was 4.7 % behind orbit-trees."""
     monkeypatch.setattr("formulations.solving.auto.MODEST", 60)
-    monkeypatch.setattr("formulations.solving.auto.Aside", NothingAside)
+    monkeypatch.setattr("formulations.solving.portfolio.Aside", NothingAside)
     monkeypatch.setattr(NothingAside, "asked", [])
     solve(asked("torus:shape=3x4", "all-reduce", size), time_limit=2)
 
@@ -413,7 +413,7 @@ def test_of_large_all_reduces_orbit_trees_come_first(size, monkeypatch):
 def test_where_few_steps_count_shallow_trees_and_chains_come_before_lists(size, monkeypatch):
     """On a Dragonfly the answer was 29 % behind `bfb`, on four DGX H100 26 % behind `chains`."""
     monkeypatch.setattr("formulations.solving.auto.MODEST", 60)
-    monkeypatch.setattr("formulations.solving.auto.Aside", NothingAside)
+    monkeypatch.setattr("formulations.solving.portfolio.Aside", NothingAside)
     tried, once = [], Search._try
 
     def noted(self, name, **how):
@@ -446,7 +446,7 @@ def test_the_last_of_several_methods_has_all_the_time_that_is_left(monkeypatch):
 @pytest.mark.parametrize("cluster", ["random:gpus=24,switches=0,degree=4,spread=1", "kautz"])
 def test_of_the_largest_all_to_alls_over_gpus_balanced_paths_come_first(cluster, monkeypatch):
     """List scheduling could not be cut off there: it has a process of its own, given symmetry."""
-    monkeypatch.setattr("formulations.solving.auto.MANY", 100)
+    monkeypatch.setattr("formulations.solving.portfolio.MANY", 100)
     tried = []
     result = solve(
         asked(cluster, "all-to-all", MB),
