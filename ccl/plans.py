@@ -216,12 +216,16 @@ def choose_values(values: Sequence[int], terms: int | None, *, adds: bool) -> li
     adds
         Whether its source reduces.
     """
+    if terms in values:
+        return [values.index(terms)]
     others = 0 if terms is None else ~terms
-    fit = [place for place, value in enumerate(values) if not value & others]
-    taken = fit
-    total = union_of([values[place] for place in fit])
-    if total.bit_count() < sum(values[place].bit_count() for place in fit):
-        taken, total = _disjoint(values, fit)
+    fit, total, apart = list[int](), 0, True
+    for place, value in enumerate(values):
+        if not value & others:
+            apart = apart and not value & total
+            total |= value
+            fit.append(place)
+    taken, total = (fit, total) if apart else _disjoint(values, fit)
     if not total or (terms is not None and total != terms) or (len(taken) > 1 and not adds):
         return None
     return taken

@@ -5,9 +5,10 @@
   counts where some GPUs are nearer to the network than others.
 * Undirected trees have no root (`formulations.engines.tree_columns.patterns`).
 * In stages sums are exchanged, added up at owners and spread: words over grids of ranks
-  (`formulations.engines.closed_forms.words`), whose pieces take dimensions and owners by turns. No
-  order keeps what weights would promise of them, so all pieces take one word at first, of a few
-  that are the quickest, and others and trees when they are changed one by one.
+  (`formulations.engines.closed_forms.words`), whose pieces take dimensions and owners by turns. All
+  pieces take one word, of a few that are the quickest; or weights choose among words and trees,
+  where links that wait for the second stage of some pieces have time for others in one. Orders
+  seldom keep what weights promise of words, so pieces are changed one by one later.
 
 A switch that adds and copies takes what every GPU but the root sends, and only the root receives;
 then it takes what the root sends, and all others receive. So a root that sends one sum while it
@@ -173,17 +174,18 @@ class Whole:
 
 
 class InStages(Whole):
-    """Words, with trees of another family that pieces may take later."""
+    """Words and the trees of another family: all of them by weights, or one word by turns."""
 
     def __init__(self, others: Whole, limits: Limits) -> None:
-        super().__init__(lambda: (others.task, others.trees), limits)
+        super().__init__(lambda: (others.task, [*chain(*self._able), *others.trees]), limits)
+        self._others = others
         self._models: dict[int, HeadsAndTails] = {}
 
     def along(self, count: int) -> float:
         """Offer a plan of about so many pieces per rank along the quickest word; return its µs."""
         if not self.words:
             return inf
-        parts, symmetry = self._parts(count), self.task.symmetry
+        parts, symmetry = self._parts(count), self._others.task.symmetry
         crossings = len(self.words[0][0].routes) * parts * self._chunks
         if parts > 1 and crossings > most_crossings(symmetry.order):
             return inf
@@ -192,9 +194,10 @@ class InStages(Whole):
         return self._plans.ordered(cut, symmetry, self._pieces, promised=least)
 
     def _pooled(self, parts: int) -> HeadsAndTails:
-        """Return words and trees as one pool, for chunks in so many parts."""
+        """Return the quickest words and trees as one pool, for chunks in so many parts."""
         if parts not in self._models:
-            self._models[parts] = self._model([*chain(*self.words), *self.trees], parts)
+            pool = [*chain(*self.words), *self._others.trees]
+            self._models[parts] = self._model(pool, parts)
         return self._models[parts]
 
     def _cut(self, model: HeadsAndTails, turns: range, parts: int) -> Cut:
@@ -210,7 +213,7 @@ class InStages(Whole):
 
         None that is far behind another plan, but for the quickest.
         """
-        every, limits, parts = self._able(), self.limits, self._parts(FEW_PIECES)
+        every, limits, parts = self._able, self.limits, self._parts(FEW_PIECES)
         if not every:
             return []
         model = self._model([*chain(*every)], parts)
@@ -234,9 +237,10 @@ class InStages(Whole):
         near = (place for rank, (time, place) in order if not (rank and limits.beaten(time / FAR)))
         return [every[place] for place in near]
 
+    @cached_property
     def _able(self) -> list[list[Pattern]]:
-        """Return what pieces do along words, the shortest first, while there is time."""
-        topology, symmetry = self.task.problem.topology, self.task.symmetry
+        """What pieces do along words, the shortest first, while there is time."""
+        topology, symmetry = self._others.task.problem.topology, self._others.task.symmetry
         size = self.limits.run.problem.collective.chunk_size / FEW_PIECES
         staged = Staged(topology, transfers_of(topology), nbytes=size)
         alike = len(np.unique(symmetry.ranks[:, 0])) == len(topology.ranks)
@@ -376,7 +380,9 @@ class AllReduce:
             [partial(each, style=style) for style in STYLES] for each in attempts
         ]
         if undirected and self._latent and self._staged:
-            ways.append([InStages(undirected[0], limits).along])
+            staged = InStages(undirected[0], limits)
+            ways.append([staged.along])
+            ways.append([partial(staged.attempt, style=style) for style in STYLES])
         if _one_switch(topology):
             few = Whole(partial(pairs, symmetric=False), limits).attempt
             ways.insert(0, [partial(few, style=each) for each in (*STYLES[1:], STYLES[0])])

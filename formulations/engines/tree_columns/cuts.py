@@ -74,15 +74,16 @@ LATENCY = 0.15
 TRIED, CHANGED = 4, 250
 """Plans that are changed piece by piece at most, of about so many crossings for each second."""
 
-NAMED = 5.0
+NAMED = 3.0
 """How often longer verifying takes where sends name ranks, as long as none was timed."""
 
 USUAL = 5e-6
 """Seconds that verifying takes for each send and wait, as long as none was timed: plans of more
 than twenty thousand took 0.8 to 3.8 µs."""
 
-LEARNING = 0.12
-"""Share of the time left that verifying the first plan may take, after which that is known."""
+LEARNING, LONGEST = 0.12, 0.5
+"""Share of the time left that verifying the first plan may take, after which that is known; and
+that verifying any may take where another is known."""
 
 OVERTAKING = 1.06
 """How far behind the best a plan over switches is replayed: it may be quicker than passes say."""
@@ -230,11 +231,13 @@ class Limits:
             self._without_terms(waiting)
         else:
             run.offer(waiting.schedule(run.problem))
-        self.since = clock()
-        named = waiting.jobs.terms is not None and not waiting.bare
-        self.rates[named] = (self.since - begin) / waiting.jobs.work
-        if now and (run.best is None or not run.over()):
-            self.verify(now=True)
+        named, end = waiting.jobs.terms is not None and not waiting.bare, clock()
+        self.rates[named] = (end - begin) / waiting.jobs.work
+        refused = waiting.bare and not self.unnamed
+        if not refused:
+            self.since = end
+        if (now or refused) and (run.best is None or not run.over()):
+            self.verify(now=now)
 
     def _patient(self, now: float, patience: float) -> bool:
         """Return whether what waits has waited long enough for a better one."""
@@ -273,7 +276,7 @@ class Limits:
         return self._too_long(jobs)
 
     def _too_long(self, jobs: Jobs) -> bool:
-        return self.deadline - clock() < self._takes(jobs, bare=self.unnamed)
+        return LONGEST * (self.deadline - clock()) < self._takes(jobs, bare=self.unnamed)
 
     @property
     def _expected(self) -> float:

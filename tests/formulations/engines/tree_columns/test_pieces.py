@@ -1,6 +1,7 @@
 """Pieces along trees: patterns, weights, whole numbers of pieces, and the plans."""
 
 import math
+from dataclasses import dataclass
 from math import inf
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from benchmarks.random_problems import random_problem
 from ccl.collective import make_collective
-from ccl.errors import ProblemError
+from ccl.errors import ProblemError, ScheduleError
 from ccl.problem import Problem
 from ccl.result import Status
 from ccl.topology import Link, Topology, binding_limits, device
@@ -381,6 +382,38 @@ def test_what_could_not_be_verified_in_time_is_not_put_into_order():
     assert limits.too_many(many)
     assert not limits.too_many(few)
     assert limits.too_many(SimpleNamespace(work=1_000, terms=()))  # names take longer
+
+
+@dataclass
+class Named:
+    """What Limits look at of jobs."""
+
+    terms: tuple[frozenset[int], ...] | None = (frozenset({0}),)
+    work: int = 10
+
+
+def test_a_plan_that_needs_names_is_verified_with_them_at_once(monkeypatch):
+    """It had waited until a better one took longer to verify than there was time."""
+    offered = []
+
+    def offer(plan, *, doubted=False):
+        offered.append(plan)
+        if doubted:
+            raise ScheduleError("a sum comes twice", where="g0")
+
+    run: Any = SimpleNamespace(best=None, enough=False, best_known=lambda: 10.0, problem=None)
+    run.offer, run.met, run.over = offer, lambda size: None, lambda: False
+    run.gap, run.proof = 0.0, SimpleNamespace(makespan=5.0)
+    monkeypatch.setattr(Waiting, "schedule", lambda self, problem: self.jobs.terms)
+    jobs: Any = Named()
+    cut: Any = SimpleNamespace(model=SimpleNamespace(size=None))
+    limits = Limits(clock() + 50.0, run)
+    limits.waiting = Waiting(9.0, jobs, cut, np.zeros(1), cut, bare=True)
+
+    limits.verify(now=False)
+
+    assert offered == [None, jobs.terms]
+    assert limits.waiting is None
 
 
 def test_what_memory_does_not_hold_is_not_written_down_even_as_the_first_plan():

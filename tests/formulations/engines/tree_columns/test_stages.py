@@ -154,6 +154,18 @@ def test_at_middle_sizes_pieces_in_stages_are_quicker_than_trees(cluster, size, 
     verify(problem.cut_into(result.plan.chunks), result.plan)
 
 
+def test_weights_choose_among_words_and_trees_together():
+    """Of 64 KB, 1.28 µs on a link, four GPUs send a share f in two stages and the rest at once.
+
+    Both fill links until 0.7 µs before the end, 0.64 f + 1.28 (1 - f) = T - 0.7, and the second
+    stage has what is left after the first latency, 0.32 f = T - 1.4: T is 1.593. Either alone takes
+    1.72 or more.
+    """
+    result = solve(asked("full-mesh:gpus=4", 64e3), "pieces", time_limit=8)
+
+    assert result.bound.makespan <= result.makespan < 1.62
+
+
 def limited():
     topology = open_cluster("full-mesh:gpus=4")
     out = tuple(link.ends for link in topology.links if link.src == "g0")
