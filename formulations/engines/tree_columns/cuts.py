@@ -115,7 +115,7 @@ class Limits:
     since: float | None = field(default=None, init=False)
     begun: float = field(default_factory=clock, init=False)
     rates: dict[bool, float] = field(default_factory=dict, init=False)
-    unnamed: bool = field(default=True, init=False)
+    unnamed: dict[bool, bool] = field(default_factory=lambda: {False: True, True: True}, init=False)
     beginnings: dict[object, Beginning] = field(default_factory=dict, init=False)
 
     @property
@@ -193,7 +193,7 @@ class Limits:
         doubted = overtaking and self._doubted(time, jobs)
         if self.beaten(time) and not doubted:
             return time
-        bare = jobs.terms is not None and self.unnamed
+        bare = jobs.terms is not None and self.unnamed[cut.staged]
         found = Waiting(time, jobs, cut, plan[0], routes or cut.model.routes, bare)
         if self.shared or doubted:
             time = self.run.replay(found.schedule(self.run.problem))
@@ -233,7 +233,7 @@ class Limits:
             run.offer(waiting.schedule(run.problem))
         named, end = waiting.jobs.terms is not None and not waiting.bare, clock()
         self.rates[named] = (end - begin) / waiting.jobs.work
-        refused = waiting.bare and not self.unnamed
+        refused = waiting.bare and not self.unnamed[waiting.cut.staged]
         if not refused:
             self.since = end
         if (now or refused) and (run.best is None or not run.over()):
@@ -252,18 +252,19 @@ class Limits:
         """Offer a plan that names terms without them; it waits if it is quicker with them.
 
         Trees that are stars need no names: the sum of all may go to where a part of it came from.
-        Once they are needed, or a plan is much slower without, they will be again.
+        Once they are needed, or a plan is much slower without, they will be again: in stages, or
+        along trees alone.
         """
         named = replace(waiting, bare=False)
         bare = replace(named, jobs=replace(waiting.jobs, terms=None))
         try:
             self.run.offer(bare.schedule(self.run.problem), doubted=True)
         except ScheduleError:
-            self.unnamed = False
+            self.unnamed[waiting.cut.staged] = False
         soon = self._takes(named.jobs, bare=False) < self.deadline - clock()
         worth = not self.beaten(waiting.time, 1e-9 if self._good(waiting.time) else WORTH)
         if worth and (soon or self.known == inf):
-            self.unnamed, self.waiting = False, named
+            self.unnamed[waiting.cut.staged], self.waiting = False, named
 
     def too_many(self, jobs: Jobs) -> bool:
         """Return whether they are too many to be written down, or to be verified beside a plan."""
@@ -276,7 +277,9 @@ class Limits:
         return self._too_long(jobs)
 
     def _too_long(self, jobs: Jobs) -> bool:
-        return LONGEST * (self.deadline - clock()) < self._takes(jobs, bare=self.unnamed)
+        return LONGEST * (self.deadline - clock()) < self._takes(
+            jobs, bare=all(self.unnamed.values())
+        )
 
     @property
     def _expected(self) -> float:
@@ -373,11 +376,11 @@ def by_turns(kinds: Sequence[Kind], first: int, limits: Limits) -> None:
         least = min(each.best for each in kinds)
         if (least < inf or limits.known < inf) and (limits.reached() or limits.exchanging()):
             break
-        able = [each for each in kinds if each.left]
+        able, alike = [each for each in kinds if each.left], least * (1 + 1e-9)
         order = [
             (
                 _level(each, kinds, least),
-                (sum(each.found) or first) / (FAVOUR if each.best == least else 1),
+                (sum(each.found) or first) / (FAVOUR if each.best <= alike else 1),
                 place,
             )
             for place, each in enumerate(able)

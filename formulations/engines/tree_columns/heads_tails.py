@@ -330,6 +330,11 @@ class Cut:
         return [self.model.patterns[k] for k in np.flatnonzero(self.many).tolist()]
 
     @property
+    def staged(self) -> bool:
+        """Whether pieces go in stages, where sends name what they carry and few can do without."""
+        return any(each.direction is None and each.ranks is not None for each in self.used)
+
+    @property
     def pieces(self) -> tuple[list[Pattern], np.ndarray]:
         """The pattern of each piece, demand after demand, and its turn among those, 0 to 1."""
         taken = np.repeat(np.arange(len(self.many)), self.many)

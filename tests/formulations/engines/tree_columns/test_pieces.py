@@ -406,14 +406,14 @@ def test_a_plan_that_needs_names_is_verified_with_them_at_once(monkeypatch):
     run.gap, run.proof = 0.0, SimpleNamespace(makespan=5.0)
     monkeypatch.setattr(Waiting, "schedule", lambda self, problem: self.jobs.terms)
     jobs: Any = Named()
-    cut: Any = SimpleNamespace(model=SimpleNamespace(size=None))
+    cut: Any = SimpleNamespace(model=SimpleNamespace(size=None), staged=True)
     limits = Limits(clock() + 50.0, run)
     limits.waiting = Waiting(9.0, jobs, cut, np.zeros(1), cut, bare=True)
 
     limits.verify(now=False)
 
     assert offered == [None, jobs.terms]
-    assert limits.waiting is None
+    assert limits.unnamed == {True: False, False: True}  # trees alone may need no names
 
 
 def test_what_memory_does_not_hold_is_not_written_down_even_as_the_first_plan():
