@@ -115,7 +115,7 @@ class Limits:
     since: float | None = field(default=None, init=False)
     begun: float = field(default_factory=clock, init=False)
     rates: dict[bool, float] = field(default_factory=dict, init=False)
-    unnamed: dict[bool, bool] = field(default_factory=lambda: {False: True, True: True}, init=False)
+    named: set[bool] = field(default_factory=set, init=False)
     beginnings: dict[object, Beginning] = field(default_factory=dict, init=False)
 
     @property
@@ -193,7 +193,7 @@ class Limits:
         doubted = overtaking and self._doubted(time, jobs)
         if self.beaten(time) and not doubted:
             return time
-        bare = jobs.terms is not None and self.unnamed[cut.staged]
+        bare = jobs.terms is not None and cut.staged not in self.named
         found = Waiting(time, jobs, cut, plan[0], routes or cut.model.routes, bare)
         if self.shared or doubted:
             time = self.run.replay(found.schedule(self.run.problem))
@@ -233,7 +233,7 @@ class Limits:
             run.offer(waiting.schedule(run.problem))
         named, end = waiting.jobs.terms is not None and not waiting.bare, clock()
         self.rates[named] = (end - begin) / waiting.jobs.work
-        refused = waiting.bare and not self.unnamed[waiting.cut.staged]
+        refused = waiting.bare and waiting.cut.staged in self.named
         if not refused:
             self.since = end
         if (now or refused) and (run.best is None or not run.over()):
@@ -260,11 +260,12 @@ class Limits:
         try:
             self.run.offer(bare.schedule(self.run.problem), doubted=True)
         except ScheduleError:
-            self.unnamed[waiting.cut.staged] = False
+            self.named.add(waiting.cut.staged)
         soon = self._takes(named.jobs, bare=False) < self.deadline - clock()
         worth = not self.beaten(waiting.time, 1e-9 if self._good(waiting.time) else WORTH)
         if worth and (soon or self.known == inf):
-            self.unnamed[waiting.cut.staged], self.waiting = False, named
+            self.named.add(waiting.cut.staged)
+            self.waiting = named
 
     def too_many(self, jobs: Jobs) -> bool:
         """Return whether they are too many to be written down, or to be verified beside a plan."""
@@ -277,9 +278,7 @@ class Limits:
         return self._too_long(jobs)
 
     def _too_long(self, jobs: Jobs) -> bool:
-        return LONGEST * (self.deadline - clock()) < self._takes(
-            jobs, bare=all(self.unnamed.values())
-        )
+        return LONGEST * (self.deadline - clock()) < self._takes(jobs, bare=not self.named)
 
     @property
     def _expected(self) -> float:

@@ -110,9 +110,7 @@ class Beginning:
     @property
     def kind(self) -> object:
         """The same for plans of about as many crossings, all in stages or all along trees."""
-        first = self.cut.pieces[0][0]
-        staged = first.direction is None and first.ranks is not None
-        return len(self.plan[0]).bit_length(), staged
+        return len(self.plan[0]).bit_length(), self.cut.pieces[0][0].staged
 
     def worth(self, known: float) -> bool:
         """Return whether changing it may pay off, where a plan of so many µs is known."""

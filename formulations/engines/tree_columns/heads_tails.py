@@ -332,7 +332,7 @@ class Cut:
     @property
     def staged(self) -> bool:
         """Whether pieces go in stages, where sends name what they carry and few can do without."""
-        return any(each.direction is None and each.ranks is not None for each in self.used)
+        return any(each.staged for each in self.used)
 
     @property
     def pieces(self) -> tuple[list[Pattern], np.ndarray]:

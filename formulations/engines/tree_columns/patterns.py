@@ -76,6 +76,11 @@ class Pattern:
     direction: Direction | None = None
     ranks: tuple[int | None, ...] | None = None
 
+    @property
+    def staged(self) -> bool:
+        """Whether it goes in stages: crossings name what they carry, along no tree of paths."""
+        return self.direction is None and self.ranks is not None
+
     @cached_property
     def terms(self) -> tuple[frozenset[int], ...] | None:
         """Ranks whose contributions each crossing carries, or None where it is all there is."""

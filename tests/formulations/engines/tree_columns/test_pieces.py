@@ -413,7 +413,7 @@ def test_a_plan_that_needs_names_is_verified_with_them_at_once(monkeypatch):
     limits.verify(now=False)
 
     assert offered == [None, jobs.terms]
-    assert limits.unnamed == {True: False, False: True}  # trees alone may need no names
+    assert limits.named == {True}  # trees alone may need no names
 
 
 def test_what_memory_does_not_hold_is_not_written_down_even_as_the_first_plan():
