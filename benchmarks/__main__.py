@@ -11,6 +11,7 @@ import typer
 from benchmarks import (
     best,
     campaigns,
+    default,
     fluid,
     formats,
     methods,
@@ -29,7 +30,8 @@ app = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True)
 app.command("table8")(te_ccl.table8)
 app.command("figures")(te_ccl.figures)
 app.command("astar")(te_ccl.astar)
-app.command("auto")(methods.auto)
+app.command("auto")(default.auto)
+app.command("gallery")(default.gallery)
 app.command("compare")(methods.compare)
 app.command("best")(best.best)
 app.command("scale")(scale.scale)

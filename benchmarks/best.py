@@ -64,7 +64,7 @@ def best(
         limit = seconds or float(row["seconds"])
         found = solve(problem_of(row), time_limit=limit)
         published = _published(row) if others else ""
-        bound = max(found.bounds[0].makespan, float(row["bound_us"]))
+        bound = max(found.bound.makespan, float(row["bound_us"]))
         gap = 100 * (found.makespan / bound - 1)
         gaps.setdefault(row["collective"], []).append(gap)
         missed += gap > float(row["ask_percent"])

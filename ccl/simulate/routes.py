@@ -368,6 +368,23 @@ class SlowTimes:
         shares = [each.share for each in self.of.get(link, ()) if each.begin <= now < each.end]
         return min(shares, default=1.0)
 
+    def sending(self, link: int, ready: float, full: float) -> tuple[float, float]:
+        """Return when a link begins and ends to send what is ready at a moment, in µs.
+
+        It would take `full` µs without windows; it begins when first the link has a share.
+        """
+        own = self.of.get(link, ())
+        ahead = {each for window in own for each in (window.begin, window.end) if each > ready}
+        begin = math.nan
+        for now, until in pairwise([ready, *sorted(ahead), math.inf]):
+            share = self.at(link, now)
+            if share > 0:
+                begin = now if math.isnan(begin) else begin
+                if full <= share * (until - now):
+                    return begin, now + full / share
+            full -= share * (until - now)
+        raise AssertionError("windows end")
+
 
 @dataclass(frozen=True, slots=True)
 class Held:

@@ -184,8 +184,8 @@ class Parts:
         """Send everything over the links of a topology."""
         self.start = [0.0] * len(self.link)
         self.sent = [0.0] * len(self.link)
-        if slow is None and not binding_limits(topology):
-            self._freely(topology)
+        if not binding_limits(topology):
+            self._freely(topology, slow)
             return
         alphas = [link.alpha for link in topology.links]
         jobs = [
@@ -198,7 +198,7 @@ class Parts:
         self.start = [job.start for job in jobs]
         self.sent = [job.sent for job in jobs]
 
-    def _freely(self, topology: Topology) -> None:
+    def _freely(self, topology: Topology, slow: SlowTimes | None) -> None:
         """Send everything where no limit binds: event 2 j is that j has arrived, 2 j + 1 sent."""
         ready = _Ready(self.link, len(topology.links))
         betas, alphas = _speeds(topology)
@@ -211,8 +211,9 @@ class Parts:
         while True:
             for job in ready.chosen():
                 link = self.link[job]
-                self.start[job] = now
-                sent = self.sent[job] = now + self.nbytes[job] * betas[link]
+                full = self.nbytes[job] * betas[link]
+                begin, sent = (now, now + full) if slow is None else slow.sending(link, now, full)
+                self.start[job], self.sent[job] = begin, sent
                 heapq.heappush(events, (sent, 2 * job + 1))
                 if then[job]:
                     heapq.heappush(events, (sent + alphas[link], 2 * job))

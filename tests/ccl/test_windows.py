@@ -16,6 +16,7 @@ from ccl.plans import Forest, Schedule, Send, Tree
 from ccl.problem import Problem, Window
 from ccl.serialization.topoloom import problem_from_json, problem_to_json
 from ccl.simulate import simulate
+from ccl.simulate.routes import SlowTimes
 from ccl.timeline import Timeline, Transfer
 from ccl.topology import Link, SharedLimit, Topology, device
 from ccl.verify import verify_timeline
@@ -226,6 +227,34 @@ class TestReplays:
         assert simulate(problem, forest, chunks=1).makespan == pytest.approx(20)
         timeline = simulate(slowed(problem, (10, 30, 0.5)), forest, chunks=1)
         assert timeline.makespan == pytest.approx(30)
+
+    def test_a_steady_plan_waits_for_a_link_that_is_down(self):
+        """Two halves take 10 µs each from 40 µs on; the first is at half bandwidth until 45."""
+        problem = slowed(Problem(line(2), broadcast(2, MB)), (0, 40, 0), (30, 45, 0.5))
+        timeline = simulate(problem, Forest((Tree(0, (LINK,), 1),)), chunks=2)
+
+        assert [each.start for each in timeline.transfers] == pytest.approx([40, 52.5])
+        assert timeline.makespan == pytest.approx(62.5)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 10**9))
+def test_what_a_link_sends_is_the_sum_of_its_shares(seed):
+    """Added up over a thousand moments; nothing of it before the link begins."""
+    rng = random.Random(seed)
+    times = [sorted(rng.sample(range(100), 2)) for _ in range(rng.randint(1, 4))]
+    windows = [(begin, end, rng.choice([0, 0.25, 0.5])) for begin, end in times]
+    slow = SlowTimes(slowed(send_one(line(2)), *windows))
+    ready, full = rng.uniform(0, 100), rng.uniform(1, 50)
+
+    begin, sent = slow.sending(0, ready, full)
+
+    step = (sent - ready) / 1000
+    moments = [ready + (i + 0.5) * step for i in range(1000)]
+    added = sum(slow.at(0, moment) for moment in moments)
+    assert added * step == pytest.approx(full, abs=10 * step)
+    assert all(slow.at(0, moment) == 0 for moment in moments if moment < begin)
+    assert slow.at(0, begin) > 0
 
 
 @settings(max_examples=100, deadline=None)
