@@ -76,6 +76,19 @@ def adding(problem: Problem) -> Problem:
     return replace(problem, topology=split)
 
 
+def forwarding(problem: Problem) -> Problem:
+    """Return the problem as if switches only forwarded; its plans are plans of the problem.
+
+    Adding up at a switch, and copying there, joins what comes and goes at the same time, which
+    takes longer than messages between GPUs where latency counts.
+    """
+    devices = (
+        each if each.stores else replace(each, copies=False, reduces=False)
+        for each in problem.topology.devices
+    )
+    return replace(problem, topology=replace(problem.topology, devices=tuple(devices)))
+
+
 def parts(problem: Problem) -> list[tuple[Problem, bool]]:
     """Return what is solved for `problem`, and whether it is read backwards.
 

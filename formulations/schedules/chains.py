@@ -4,13 +4,14 @@ Words say which stages (`formulations.engines.closed_forms.words`). Vectors are 
 which follow one another.
 
 Decisions: all words over all grids of up to four dimensions are tried, the best of them with their
-dimensions in all orders. A sum takes any path: all members of a group have it, and the next stage
-takes it from the nearest (`formulations.engines.list_scheduling.chains`). Paths are found for few
-pieces, which are then cut further, so that words are compared as they are when their pieces follow
-one another. Words that take least by their formulas, with the longest path of each stage and the
-widest links into a GPU that join its groups, come by turns with those of the fewest messages; the
-best are tried with more pieces of either kind. Of hundreds of ranks few words can be tried, host by
-host, in the order of their formulas.
+dimensions in all orders. Switches only forward, even if they could add or copy. A sum takes any
+path: all members of a group have it, and the next stage takes it from the nearest
+(`formulations.engines.list_scheduling.chains`). Paths are found for few pieces, which are then cut
+further, so that words are compared as they are when their pieces follow one another. Words that
+take least by their formulas, with the longest path of each stage and the widest links into a GPU
+that join its groups, come by turns with those of the fewest messages; the best are tried with more
+pieces of either kind. Of hundreds of ranks few words can be tried, host by host, in the order of
+their formulas.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from formulations.core.registry import Formulation, NoOptions
 from formulations.core.run import Run
 from formulations.engines.closed_forms.steps import refuses as refuses_any
 from formulations.engines.closed_forms.words import MOST_STAGES, Word, products, words_over
-from formulations.engines.reverse_time import adding
+from formulations.engines.reverse_time import adding, forwarding
 
 if TYPE_CHECKING:
     from formulations.engines.list_scheduling.chains import Chain, Ordered
@@ -67,13 +68,10 @@ GAIN = 0.003
 
 
 def refuses(problem: Problem) -> str | None:
-    """Refuse switches that add or copy, shared limits, and too many messages."""
+    """Refuse shared limits, and too many messages."""
     reason = refuses_any(problem) or no_limits(problem)
     if reason is not None:
         return reason
-    for each in problem.topology.devices:
-        if (each.reduces or each.copies) and not each.stores:
-            return f"{each.name} adds or copies on the way, and here that is for GPUs"
     ranks = len(problem.topology.ranks)
     if ranks > RANKS:
         return f"{ranks:,} GPUs have too many paths among them, and {RANKS:,} are the most"
@@ -212,7 +210,7 @@ class Search:
         self._until = self._end
         self._last = 0.0, 1
         self._fixed = _fixed(run.problem)
-        topology = adding(run.problem).topology
+        topology = forwarding(adding(run.problem)).topology
         self._large = len(topology.ranks) * (len(topology.ranks) - 1) > MOST
         self._network = Network(topology, most=PASSES, over=lambda: self.over)
         self._tried: dict[Word, tuple[float, int]] = {}

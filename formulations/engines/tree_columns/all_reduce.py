@@ -14,7 +14,8 @@ A switch that adds and copies takes what every GPU but the root sends, and only 
 then it takes what the root sends, and all others receive. So a root that sends one sum while it
 receives the next fills all links, and roots that take turns do not: where one such switch joins all
 GPUs joint trees are sought without regard to symmetry first, with weights by chance, which have few
-roots.
+roots. Sums and copies in a switch are two crossings, one after the other, which where latency counts
+take longer than messages among all GPUs. So plans in which switches only forward take turns, too.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from ccl.topology import Topology, binding_limits
 from formulations.core.preparing import clock
 from formulations.engines.closed_forms.words import Word, words_over
 from formulations.engines.list_scheduling.timed import transfers_of
-from formulations.engines.reverse_time import adding, halves
+from formulations.engines.reverse_time import adding, forwarding, halves
 from formulations.engines.tree_columns.cuts import (
     FAR,
     Kind,
@@ -332,13 +333,16 @@ class AllReduce:
         When to stop.
     seed
         Of random trees.
+    forwards
+        Whether switches only forward, though they could add or copy.
     """
 
-    def __init__(self, limits: Limits, *, seed: int) -> None:
+    def __init__(self, limits: Limits, *, seed: int, forwards: bool = False) -> None:
         self.limits, self.seed = limits, seed
         self._known: dict[object, float] = {}
         # Memory would hold sums apart, so trees do not pass it.
-        self.problem = adding(limits.run.problem)
+        problem = adding(limits.run.problem)
+        self.problem = forwarding(problem) if forwards else problem
         self.halves = self._halved(symmetric=True)
 
     def _halved(self, *, symmetric: bool) -> list[Directed]:
@@ -386,6 +390,8 @@ class AllReduce:
         if _one_switch(topology):
             few = Whole(partial(pairs, symmetric=False), limits).attempt
             ways.insert(0, [partial(few, style=each) for each in (*STYLES[1:], STYLES[0])])
+        if forwarding(self.problem) != self.problem:
+            ways += AllReduce(limits, seed=seed, forwards=True)._ways()
         return ways
 
     @property

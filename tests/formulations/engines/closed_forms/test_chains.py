@@ -141,10 +141,19 @@ def test_a_vector_that_is_to_stay_whole_is_sent_in_the_chunks_of_the_question(ch
     assert result.plan.chunks in (None, len(problem.collective.chunks))
 
 
+@pytest.mark.parametrize("able", ["copies=true", "reduces=true", "copies=true,reduces=true"])
+def test_switches_that_could_add_or_copy_only_forward(able):
+    plain, asked_for = (
+        solve(asked(f"star:gpus=4{able}", 16e3), "chains", time_limit=20)
+        for able in ("", f",{able}")
+    )
+
+    assert asked_for.makespan == pytest.approx(plain.makespan)
+
+
 @pytest.mark.parametrize(
     ("cluster", "why"),
     [
-        ("dgx-h100:reduces=true", "adds or copies on the way"),
         ("full-mesh:gpus=409", "166,872 messages"),
         pytest.param("dgx-h100:hosts=512", "4,096 GPUs", marks=pytest.mark.slow),
     ],
