@@ -14,7 +14,7 @@ A switch that adds and copies takes what every GPU but the root sends, and only 
 then it takes what the root sends, and all others receive. So a root that sends one sum while it
 receives the next fills all links, and roots that take turns do not: where one such switch joins all
 GPUs joint trees are sought without regard to symmetry first, with weights by chance, which have few
-roots. Sums and copies in a switch are two crossings, one after the other, which where latency counts
+roots. Sums and copies in a switch are two crossings, one after the other: where latency counts they
 take longer than messages among all GPUs. So plans in which switches only forward take turns, too.
 """
 
