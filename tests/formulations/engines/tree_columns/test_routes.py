@@ -14,7 +14,7 @@ from ccl.problem import Problem
 from ccl.simulate import simulate
 from ccl.topology import SharedLimit
 from ccl.verify import verify
-from formulations import formulation, solve
+from formulations import solve
 from formulations.engines.epoch_grid.relay_paths import let_through
 from formulations.engines.list_scheduling.timed import in_epochs
 from formulations.engines.tree_columns.routes import Routes, paths_of
@@ -158,10 +158,8 @@ def test_steps_of_one_shot_keep_messages_apart_in_switches_that_copy(size):
 
 def test_vectors_that_a_switch_copies_leave_once():
     """1 KB: one latency of 0.7 us and seven vectors of 1 KB on the way into each GPU."""
-    for cluster in ("dgx-h100:copies=true", "dgx-h100:copies=true,reduces=true"):
-        asked = Problem(open_cluster(cluster), make_collective("all-reduce", 8, 1e3))
+    for able in ("copies=true", "copies=true,reduces=true"):
+        asked = Problem(open_cluster(f"dgx-h100:{able}"), make_collective("all-reduce", 8, 1e3))
         found = solve(asked, "one-shot", time_limit=10)
         assert found.makespan == pytest.approx(0.7 + 7e3 / 450e3)
         assert not found.log
-    asked = Problem(open_cluster("dgx-h100:reduces=true"), make_collective("all-reduce", 8, 1e3))
-    assert "nvswitch0 adds on the way" in formulation("one-shot").why_not(asked)
