@@ -77,10 +77,11 @@ def adding(problem: Problem) -> Problem:
 
 
 def forwarding(problem: Problem) -> Problem:
-    """Return the problem as if switches only forwarded; its plans are plans of the problem.
+    """Return the problem as if switches only forwarded.
 
-    Adding up at a switch, and copying there, joins what comes and goes at the same time, which
-    takes longer than messages between GPUs where latency counts.
+    Its plans are plans of the problem where sends that a switch would join have epochs of their own
+    (`formulations.engines.list_scheduling.timed.in_epochs`). Where latency counts, messages between
+    GPUs take less than a sum and then copies.
     """
     devices = (
         each if each.stores else replace(each, copies=False, reduces=False)

@@ -19,7 +19,7 @@ Vectors go whole, or in a few pieces, which do not wait for one another on their
 counts.
 
 Where switches add, relayed vectors that arrive together may become a sum that is needed apart: such
-plans are dropped. Plans for switches that add and cannot copy are made as if they only forwarded.
+plans are dropped.
 """
 
 from __future__ import annotations
@@ -38,7 +38,6 @@ from ccl.errors import SolveError
 from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.result import Plan, Result, Stop
-from ccl.topology import Device
 from formulations.core.registry import Formulation, NoOptions
 from formulations.core.run import Run
 from formulations.engines.closed_forms.hosts import arranged, by_rank
@@ -46,7 +45,6 @@ from formulations.engines.closed_forms.routing import Formula, Pattern, reachabi
 from formulations.engines.closed_forms.steps import answer
 from formulations.engines.closed_forms.steps import refuses as refuses_any
 from formulations.engines.closed_forms.trees import Messages, Task
-from formulations.engines.reverse_time import forwarding
 
 MOST = 30_000
 """Messages above which there are too many."""
@@ -151,7 +149,7 @@ def _relayed(run: Run, pieces: int) -> Result | None:
         return run.turn(replace(plan, sends=sends, chunks=pieces))
 
     inner = _inner(run, replace(problem, collective=vectors), named)
-    inner.doubts = any(_on_the_way(each) for each in problem.topology.devices)
+    inner.doubts = any(each.reduces and not each.stores for each in problem.topology.devices)
     try:
         search(inner, seed=0, passes=PASSES, symmetry=True)
     except SolveError as error:
@@ -166,14 +164,7 @@ def _least(problem: Problem) -> float:
     return (len(topology.ranks) - 1) * problem.collective.size / (1e3 * min(rates))
 
 
-def _on_the_way(device: Device) -> bool:
-    return device.reduces and not device.stores
-
-
 def _inner(run: Run, problem: Problem, turn: Callable[[Schedule], Plan]) -> Run:
-    """Return a run whose switches forward if any of them can add and not copy what comes to it."""
-    if any(_on_the_way(each) and not each.copies for each in problem.topology.devices):
-        problem = forwarding(problem)
     return replace(run, problem=problem, answers=run.answers or run.problem, turn=turn, log=[])
 
 
