@@ -28,13 +28,18 @@ def test_a_row_of_the_gallery_has_makespan_and_gap(tmp_path: Path):
     assert "% of 1; 1 MB" in done.stdout
 
 
-def test_what_was_answered_is_not_asked_again(tmp_path: Path):
-    """The answer of the file is 80 % above its bound, as none on this ring is."""
-    question = {"question": "ring:gpus=4 all-gather 1e+06 5", "method": "auto"}
+@pytest.fixture
+def known(tmp_path: Path) -> str:
+    """A file in which `auto` had 18 µs, 80 % above a bound of 10, as none on this ring has."""
+    question = {"question": "ring:gpus=4 all-gather 1e+06 2", "method": "auto"}
     answer = {"makespan": 18.0, "found_by": "a file", "status": "feasible", "bound": 10.0}
     keep = tmp_path / "answers"
     keep.write_text(json.dumps(question | answer) + "\n", encoding="utf-8")
-    asked = ["gallery", *RING, "--collective", "all-gather", "--seconds", "5", "--keep", str(keep)]
+    return str(keep)
+
+
+def test_what_was_answered_is_not_asked_again(known: str):
+    asked = ["gallery", *RING, "--collective", "all-gather", "--seconds", "2", "--keep", known]
     done = CliRunner().invoke(app, asked)
 
     assert done.exit_code == 0, done.output
@@ -42,13 +47,9 @@ def test_what_was_answered_is_not_asked_again(tmp_path: Path):
     assert "all-gather: median gap 80.00 % of 1; 1 MB 80.00" in done.stdout
 
 
-def test_a_method_ahead_of_the_default_is_told(tmp_path: Path):
-    """As `auto` had 18 µs, and the bound is 10, all others are asked: they find 8.2."""
-    question = {"question": "ring:gpus=4 all-gather 1e+06 2", "method": "auto"}
-    answer = {"makespan": 18.0, "found_by": "a file", "status": "feasible", "bound": 8.2}
-    keep = tmp_path / "answers"
-    keep.write_text(json.dumps(question | answer) + "\n", encoding="utf-8")
-    asked = ["auto", *RING, "--collective", "all-gather", "--seconds", "2", "--keep", str(keep)]
+def test_a_method_ahead_of_the_default_is_told(known: str):
+    """The others are asked, and find 8.2 µs."""
+    asked = ["auto", *RING, "--collective", "all-gather", "--seconds", "2", "--keep", known]
     done = CliRunner().invoke(app, asked)
 
     assert done.exit_code == 0, done.output
