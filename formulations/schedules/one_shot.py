@@ -1,4 +1,4 @@
-"""One-shot all-reduce: every GPU gets every other's vector, and each adds up itself.
+"""One-shot sums: whoever wants a sum gets every other's vector, and adds up itself.
 
 One step of (p-1) messages: on one port  α + (p-1) mβ,  where a reduce-scatter and an all-gather
 take 2 α and 2 (p-1)/p mβ. So it is the shortest where latency is all, and on a switch that
@@ -18,12 +18,17 @@ all-gather of vectors, and list scheduling finds it (`formulations.engines.list_
 Vectors go whole, or in a few pieces, which do not wait for one another on their way. The best
 counts.
 
+Memory that cannot add passes vectors on, apart from one another: named, they may meet there, where
+trees of sums may not. So over memory sums for one GPU come by this method as well; elsewhere those
+are what `formulations.schedules.direct` sends.
+
 Where switches add, relayed vectors that arrive together may become a sum that is needed apart: such
 plans are dropped.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -33,11 +38,13 @@ from math import prod
 import numpy as np
 
 from ccl import text
-from ccl.collective import all_gather
+from ccl.collective import Collective
 from ccl.errors import SolveError
 from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.result import Plan, Result, Stop
+from ccl.topology import Topology
+from formulations.core.refusals import no_sums
 from formulations.core.registry import Formulation, NoOptions
 from formulations.core.run import Run
 from formulations.engines.closed_forms.hosts import arranged, by_rank
@@ -45,6 +52,7 @@ from formulations.engines.closed_forms.routing import Formula, Pattern, reachabi
 from formulations.engines.closed_forms.steps import answer
 from formulations.engines.closed_forms.steps import refuses as refuses_any
 from formulations.engines.closed_forms.trees import Messages, Task
+from formulations.engines.reverse_time import irreversible
 
 MOST = 30_000
 """Messages above which there are too many."""
@@ -57,15 +65,39 @@ PASSES = 12
 
 
 def refuses(problem: Problem) -> str | None:
-    """Refuse too many messages."""
-    reason = refuses_any(problem)
-    if reason is not None:
-        return reason
-    ranks, least = problem.topology.ranks, _pieces(problem)[0]
-    messages = least * len(ranks) * (len(ranks) - 1)
+    """Refuse too many messages, and what is sent at once by `direct` too."""
+    many, messages = len(problem.topology.ranks), _messages(problem, _pieces(problem)[0])
     if messages > MOST:
-        return f"{len(ranks)} GPUs would send {messages:,} messages, and {MOST:,} are the most"
-    return None
+        return f"{many} GPUs would send {messages:,} messages, and {MOST:,} are the most"
+    if reason := no_sums(problem):
+        return reason
+    if not _for_all(problem) and not irreversible(problem):
+        return "its sums need no memory that cannot add, and there direct sends contributions"
+    vectors, _ = _vectors(problem, _pieces(problem)[0])
+    return refuses_any(replace(problem, collective=vectors))
+
+
+def _messages(problem: Problem, pieces: int) -> int:
+    """Return how many contributions are wanted elsewhere."""
+    chunks = problem.cut_into(pieces).collective.chunks
+    wanted = (len(each.holders) * len(each.destinations) for each in chunks)
+    own = (len({*each.holders} & {*each.destinations}) for each in chunks)
+    return sum(wanted) - sum(own)
+
+
+def _vectors(problem: Problem, pieces: int) -> tuple[Collective, list[tuple[int, int]]]:
+    """Return what sends each contribution to whoever wants the sum; chunk and holder of each."""
+    cut = problem.cut_into(pieces).collective
+    vectors, whose = [], []
+    for number, chunk in enumerate(cut.chunks):
+        for holder in chunk.holders:
+            others = tuple(rank for rank in chunk.destinations if rank != holder)
+            if others:
+                vectors.append(
+                    replace(chunk, holders=(holder,), destinations=others, reduced=False)
+                )
+                whose.append((number, holder))
+    return Collective("custom", cut.ranks, cut.size, tuple(vectors)), whose
 
 
 def _pieces(problem: Problem) -> tuple[int, ...]:
@@ -78,12 +110,12 @@ def _pieces(problem: Problem) -> tuple[int, ...]:
 
 def run(run: Run, options: NoOptions) -> Result:
     """Try one step, then two or three, then relays, with more and more pieces."""
-    best, closed, ranks = run.best, None, len(run.problem.topology.ranks)
+    best, closed = run.best, None
     for pieces in _pieces(run.problem):
-        if pieces * ranks * (ranks - 1) > MOST or _over(run):
+        if _messages(run.problem, pieces) > MOST or _over(run):
             break
         before = run.best
-        for order, steps, formula in _tried(run.problem):
+        for order, steps, formula in _tried(run.problem) if _for_all(run.problem) else ():
             inner = _in_steps(run, pieces, steps, order)
             messages = partial(_exchanged, steps=steps)
             answer(inner, Pattern(order, messages, formula, exchange=messages))
@@ -101,6 +133,10 @@ def run(run: Run, options: NoOptions) -> Result:
         raise SolveError("vectors meet in switches that add, or take longer than a known plan")
     run.closed_form = closed
     return run.end(Stop.CONSTRUCTED)
+
+
+def _for_all(problem: Problem) -> bool:
+    return problem.collective.kind == "all-reduce"
 
 
 def _over(run: Run) -> bool:
@@ -129,21 +165,17 @@ def _in_steps(run: Run, pieces: int, steps: Sequence[np.ndarray], order: np.ndar
 
 
 def _relayed(run: Run, pieces: int) -> Result | None:
-    """Return the best plan with that of list scheduling for an all-gather of vectors."""
+    """Return the best plan with that of list scheduling, which sends vectors to all who add."""
     from formulations.engines.list_scheduling.search import search  # noqa: PLC0415  it loads numba
 
-    problem, many = run.problem, len(run.problem.topology.ranks)
-    if _least(problem) >= run.best_known():
+    problem = run.problem
+    vectors, whose = _vectors(problem, pieces)
+    if _least(problem.topology, vectors) >= run.best_known():
         return run.best
-    vectors = all_gather(many, many * problem.collective.size, chunks=pieces)
 
     def named(plan: Schedule) -> Plan:
         sends = tuple(
-            replace(
-                each,
-                chunk=each.chunk % pieces,
-                terms=frozenset({vectors.chunks[each.chunk].holders[0]}),
-            )
+            replace(each, chunk=whose[each.chunk][0], terms=frozenset({whose[each.chunk][1]}))
             for each in plan.sends
         )
         return run.turn(replace(plan, sends=sends, chunks=pieces))
@@ -157,11 +189,16 @@ def _relayed(run: Run, pieces: int) -> Result | None:
     return inner.best
 
 
-def _least(problem: Problem) -> float:
-    """Return the µs in which all others' vectors enter the GPU with the slowest links."""
-    topology = problem.topology
-    rates = (sum(each.bandwidth for each in topology.links_in[rank]) for rank in topology.ranks)
-    return (len(topology.ranks) - 1) * problem.collective.size / (1e3 * min(rates))
+def _least(topology: Topology, vectors: Collective) -> float:
+    """Return the µs in which all others' vectors enter the GPU that needs longest for them."""
+    wanted: Counter[int] = Counter()
+    for each in vectors.chunks:
+        wanted.update(dict.fromkeys(each.destinations, each.size))
+    rates = {
+        rank: sum(each.bandwidth for each in topology.links_in[topology.ranks[rank]])
+        for rank in wanted
+    }
+    return max(size / (1e3 * rates[rank]) for rank, size in wanted.items())
 
 
 def _inner(run: Run, problem: Problem, turn: Callable[[Schedule], Plan]) -> Run:
@@ -220,9 +257,9 @@ def _exchanged(task: Task, steps: Sequence[np.ndarray]) -> Messages:
 
 FORMULATION = Formulation(
     name="one-shot",
-    title="One-shot all-reduce",
+    title="One-shot sums",
     reference="Thakur, Rabenseifner, Gropp, IJHPCA 2005 (exchange); as in NCCL and TensorRT-LLM",
-    collectives=frozenset({"all-reduce"}),
+    collectives=frozenset({"all-reduce", "reduce", "reduce-scatter"}),
     refuses=refuses,
     run=run,
     whole_chunks=lambda problem: problem.collective.whole,

@@ -1,8 +1,8 @@
-"""One-shot all-reduce: one message to everybody, or to a group and then to one's likes."""
+"""One-shot sums: one message to everybody, or to a group and then to one's likes."""
 
 import pytest
 
-from ccl.collective import make_collective
+from ccl.collective import CollectiveKind, make_collective
 from ccl.problem import Problem
 from ccl.result import Status
 from formulations import solve
@@ -10,9 +10,9 @@ from formulations.core.registry import formulation
 from gallery import open_cluster
 
 
-def asked(cluster: str, size: float) -> Problem:
+def asked(cluster: str, size: float, kind: CollectiveKind = "all-reduce") -> Problem:
     topology = open_cluster(cluster)
-    return Problem(topology, make_collective("all-reduce", len(topology.ranks), size))
+    return Problem(topology, make_collective(kind, len(topology.ranks), size))
 
 
 @pytest.mark.slow
@@ -72,6 +72,18 @@ def test_vectors_are_relayed_where_gpus_are_not_joined(cluster, size, most):
     assert all(len(send.terms) >= 1 for send in result.plan.sends)
 
 
+@pytest.mark.parametrize(
+    ("kind", "most"),
+    [("all-reduce", 1.4 + 14e3 / 32e3), ("reduce", 1.4 + 7e3 / 32e3), ("reduce-scatter", 1.5)],
+)
+def test_memory_that_cannot_add_passes_vectors_on(kind, most):
+    """Four times 0.35 us, and what others send, over a PCIe of 32 GB/s that two GPUs share."""
+    result = solve(asked("pcie-server", 1e3, kind), "one-shot")
+    assert result.makespan <= most * (1 + 1e-9)
+    assert all(send.terms and len(send.terms) == 1 for send in result.plan.sends)
+    assert any(send.src == "mem0" for send in result.plan.sends)
+
+
 def test_a_vector_that_is_to_stay_whole_is_sent_in_the_chunks_of_the_question():
     topology = open_cluster("star:gpus=4")
     problem = Problem(topology, make_collective("all-reduce", 4, 1e3, chunks=1))
@@ -80,6 +92,12 @@ def test_a_vector_that_is_to_stay_whole_is_sent_in_the_chunks_of_the_question():
     assert len(result.plan.sends) == 4 * 4 * 3
 
 
-@pytest.mark.parametrize(("cluster", "why"), [("dgx-h100:hosts=32", "65,280 messages")])
-def test_what_it_refuses(cluster, why):
-    assert why in formulation("one-shot").why_not(asked(cluster, 1e3))
+@pytest.mark.parametrize(
+    ("cluster", "kind", "why"),
+    [
+        ("dgx-h100:hosts=32", "all-reduce", "65,280 messages"),
+        ("star:gpus=4", "reduce", "direct sends contributions"),
+    ],
+)
+def test_what_it_refuses(cluster, kind, why):
+    assert why in formulation("one-shot").why_not(asked(cluster, 1e3, kind))
