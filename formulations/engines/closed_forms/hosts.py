@@ -31,7 +31,9 @@ def by_rank(topology: Topology) -> np.ndarray:
     return np.arange(len(topology.ranks))
 
 
-def arranged(topology: Topology, pairs: Iterable[tuple[int, int]]) -> np.ndarray | None:
+def arranged(
+    topology: Topology, pairs: Iterable[tuple[int, int]], *, tries: int = ORDER_TRIES
+) -> np.ndarray | None:
     """Return an order in which each pair of places (src, dst) is joined, or None.
 
     Parameters
@@ -40,10 +42,12 @@ def arranged(topology: Topology, pairs: Iterable[tuple[int, int]]) -> np.ndarray
         Whose ranks are ordered.
     pairs
         Places that must be joined, in that direction.
+    tries
+        Steps of each search, after which it is given up.
     """
     wanted = Reachability.of(len(topology.ranks), pairs)
     for paths in nearest(topology):
-        order = fitted(paths, wanted)
+        order = fitted(paths, wanted, tries=tries)
         if order is not None:
             return np.array(order)
     return None

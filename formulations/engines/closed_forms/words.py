@@ -97,6 +97,10 @@ class Word:
                     yield replace(self, axes=(axes,))
 
 
+TRIES = 30_000
+"""Steps of a search for an order of the ranks, of which there is one for each grid."""
+
+
 def words_over(topology: Topology, *, arrange: bool = True) -> Iterator[Word]:
     """Yield words over grids; and over those whose rows are joined, if so asked."""
     for stages in range(1, MOST_STAGES + 1):
@@ -137,6 +141,6 @@ def _grids(topology: Topology, sides: tuple[int, ...], *, arrange: bool) -> Iter
     places = np.arange(len(order)).reshape(sides)
     rows = (np.moveaxis(places, axis, -1).reshape(-1, side) for axis, side in enumerate(sides))
     pairs = [pair for each in rows for row in each.tolist() for pair in permutations(row, 2)]
-    other = arranged(topology, pairs)
+    other = arranged(topology, pairs, tries=TRIES)
     if other is not None and (other != order).any():
         yield other.reshape(sides)

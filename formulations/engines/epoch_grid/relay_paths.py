@@ -67,14 +67,19 @@ def _too_many(topology: Topology) -> bool:
     return False
 
 
-def shortest_relay_paths(topology: Topology, most: int) -> Iterator[tuple[str, ...]]:
-    """Yield the shortest of them, at most so many from one device to another.
+def shortest_relay_paths(topology: Topology, most: int) -> list[tuple[str, ...]]:
+    """Return the shortest of them, at most so many from one device to another, by where they begin.
 
     Of parallel ones each pair takes others, so that links share what is sent: on a fat-tree paths
     that lead equally far around the devices in their order share no link, since each is chosen by
     the place of the device that comes later on the shorter way around (Zahavi, JPDC 2012, chooses
     by the destination). On reversed links they are the same, reversed.
     """
+    index = topology.index
+    return sorted(_of_each_pair(topology, most), key=lambda route: index[route[0]])
+
+
+def _of_each_pair(topology: Topology, most: int) -> Iterator[tuple[str, ...]]:
     index = topology.index
     out = {name: [each.dst for each in topology.links_out[name]] for name in index}
     into = {name: [each.src for each in topology.links_in[name]] for name in index}

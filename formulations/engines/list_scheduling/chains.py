@@ -15,6 +15,9 @@ rows of a grid of ranks, if they can. What all stages send waits only for what i
 and names it (`ccl.plans.Send.terms`), and passes forwards and backwards put it into a better order
 (`formulations.engines.list_scheduling.reordering`). There pieces may be cut further: their copies
 take the same paths.
+
+Where switches join devices by many paths, sums take the shortest: passes last as long as there are
+paths, and a longer one holds more links.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from ccl.errors import Infeasible
 from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.topology import Topology
-from formulations.engines.epoch_grid.relay_paths import no_path
+from formulations.engines.epoch_grid.relay_paths import no_path, passable, shortest_relay_paths
 from formulations.engines.list_scheduling.multistart import Task, passes
 from formulations.engines.list_scheduling.reordering import PATIENCE, Passes
 from formulations.engines.list_scheduling.timed import (
@@ -39,6 +42,7 @@ from formulations.engines.list_scheduling.timed import (
     ends,
     in_epochs,
     reverse_transfers,
+    transfers_along,
     transfers_of,
 )
 
@@ -48,6 +52,9 @@ Group = frozenset[int]
 MANY_TRANSFERS, MANY_SENDS = 50_000, 50_000
 """Transfers of a network above which a stage takes only those along its rows, and sends of a plan
 above which passes end as soon as they gain nothing."""
+
+MANY_PATHS, FEW_PATHS = 8, 2
+"""Paths from a device to another, on average, above which only so many shortest are taken."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +105,16 @@ class Sending(NamedTuple):
     end: float
 
 
+def _transfers(topology: Topology) -> Transfers:
+    """Return those along all paths, or along the shortest where there are many."""
+    every = transfers_of(topology, fewer=True)
+    pairs = sum(each.stores for each in topology.devices) ** 2
+    if len(every) <= MANY_PATHS * pairs:
+        return every
+    routes = filter(passable(topology), shortest_relay_paths(topology, FEW_PATHS))
+    return transfers_along(topology, list(routes))
+
+
 class Network:
     """Transfers of a topology, there and backwards in time.
 
@@ -113,8 +130,8 @@ class Network:
 
     def __init__(self, topology: Topology, *, most: int, over: Callable[[], bool]) -> None:
         self.topology, self.most, self.over = topology, most, over
-        self.transfers = transfers_of(topology, fewer=True)
-        self.back = reverse_transfers(transfers_of(topology.reversed(), fewer=True))
+        self.transfers = _transfers(topology)
+        self.back = reverse_transfers(_transfers(topology.reversed()))
         self.places = [topology.index[name] for name in topology.ranks]
 
     def joined(self, rows: Iterable[np.ndarray]) -> np.ndarray | None:

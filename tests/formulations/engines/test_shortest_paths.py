@@ -48,3 +48,11 @@ def test_on_a_fat_tree_those_that_lead_equally_far_around_share_no_link(radix):
 
     assert len(shifts) == many - 1
     assert all(max(taken.values()) == 1 for taken in shifts.values())
+
+
+@pytest.mark.parametrize("cluster", ["dragonfly", "fat-tree"])
+def test_transfers_over_the_shortest_paths_come_by_the_device_that_they_leave(cluster):
+    """Searches look for those of a device between the first and the last of them."""
+    topology = open_cluster(cluster)
+    src = [topology.index[route[0]] for route in shortest_relay_paths(topology, 2)]
+    assert src == sorted(src)
