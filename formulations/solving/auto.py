@@ -189,8 +189,10 @@ class Search(Portfolio):
 
     def _largest(self) -> None:
         """Try stages where latency counts, paths or a list, beside others; more if far off."""
-        if self._sums and self.run.latency > LATENT:
+        staged = self._sums and self.run.latency > LATENT
+        if staged:
             self._try(CHAINS, seconds=self._share(2 - self.run.latency))
+            self._prove_more()  # a list may take all the time
         self._try(PATHS if self._relayed else LISTS)
         topology = self.run.problem.topology
         around = len(topology.ranks) * min(each.alpha for each in topology.links)
@@ -200,7 +202,8 @@ class Search(Portfolio):
                 self._try(name)
         if self._sums and self.run.best is None:
             self._try(TREE)
-        self._prove_more()
+        if not staged:
+            self._prove_more()
         self._wait()
         if self.run.best is None:
             self._try(LISTS)
