@@ -32,7 +32,7 @@ from ccl.errors import Infeasible
 from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.topology import Topology
-from formulations.engines.epoch_grid.relay_paths import no_path, passable, shortest_relay_paths
+from formulations.engines.epoch_grid.relay_paths import no_path, shortest_relay_paths
 from formulations.engines.list_scheduling.multistart import Task, passes
 from formulations.engines.list_scheduling.reordering import PATIENCE, Passes
 from formulations.engines.list_scheduling.timed import (
@@ -111,8 +111,7 @@ def _transfers(topology: Topology) -> Transfers:
     pairs = sum(each.stores for each in topology.devices) ** 2
     if len(every) <= MANY_PATHS * pairs:
         return every
-    routes = filter(passable(topology), shortest_relay_paths(topology, FEW_PATHS))
-    return transfers_along(topology, list(routes))
+    return transfers_along(topology, shortest_relay_paths(topology, FEW_PATHS))
 
 
 class Network:
