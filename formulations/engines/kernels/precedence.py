@@ -9,12 +9,11 @@ priority, and never idles on purpose.
 Transfers of one path are in a heap of its own, by priority. Paths that begin with the same link are
 looked at together: the soonest that could start, of equals the one of the smallest priority, takes
 its turn in a heap of all links. That time can only grow, so it is put right when its turn comes.
-With n transfers and k paths from a link the whole takes n (k + log n) steps.
+With n transfers and k paths from a link the whole takes n (k + log n) steps. Heaps are arrays of
+numbers, so that no function that is called for each transfer makes or counts anything.
 """
 
 from __future__ import annotations
-
-import heapq
 
 import numpy as np
 
@@ -42,51 +41,113 @@ def ordered(routes, jobs, after, priority):
     path, nbytes, before = jobs
     start, end = np.full(len(path), np.inf), np.full(len(path), np.inf)
     missing, free = before.copy(), np.zeros(routes[7])
-    ready, events, turns, fans = _first(routes, path, missing, priority)
-    due, state = fans[3], (ready, free, fans)
-    now = 0.0
-    while len(turns) + len(events) > 0:
-        _arrived(routes, jobs, after, priority, (missing, ready, free, fans), events, turns, now)
-        if len(turns) == 0:
-            if len(events) > 0:
-                now = events[0][0]
+    ready, turns, fans = _first(routes, path, missing, priority)
+    events = _heap(len(path), 0), (end, end)
+    (order, _, many), (begins, ranks) = turns
+    underway, _, going = events[0]
+    state, now = (ready, free, fans), 0.0
+    while True:
+        _arrived(routes, jobs, after, priority, (missing, *state), events, turns, now)
+        fan = order[0]
+        soonest, rank = begins[fan], ranks[fan]
+        if many[0] == 0 or soonest == np.inf:
+            if going[0] == 0:
+                return start, end
+            now = end[underway[0]]
             continue
-        soonest, rank, fan = heapq.heappop(turns)
-        if due[fan, 0] != soonest or due[fan, 1] != rank:
-            continue  # it has another turn, which is sooner
         begin, least, number = _next(routes, nbytes, priority, state, fan, now)
         if begin > soonest + SAME or least != rank:
-            _due(due, turns, fan, begin, least)
+            _due(turns, fan, begin, least)
             continue
-        if len(events) > 0 and events[0][0] < begin - SAME:
-            _due(due, turns, fan, begin, least)
-            now = events[0][0]
+        if going[0] > 0 and end[underway[0]] < begin - SAME:
+            _due(turns, fan, begin, least)
+            now = end[underway[0]]
             continue
         now = max(now, begin)
         job = ready[2][ready[0][number]]
         _leave(ready, priority, number)
         start[job] = begin
         end[job] = _take(routes, free, number, nbytes[job], begin)
-        heapq.heappush(events, (end[job], job))
+        _put(events, job)
         begin, least, number = _next(routes, nbytes, priority, state, fan, now)
-        _due(due, turns, fan, begin, least)
-    return start, end
+        _due(turns, fan, begin, least)
 
 
 @allocating
-def _due(due, turns, fan, begin, rank):
-    """Give a fan its turn, or none where nothing is ready."""
-    due[fan, 0], due[fan, 1] = begin, rank
-    if begin < np.inf:
-        heapq.heappush(turns, (begin, rank, fan))
+def _heap(most, many):
+    """Return a heap of the first so many numbers: their order, the place of each, how many."""
+    return np.arange(most), np.arange(most), np.full(1, many)
+
+
+@inner
+def _sooner(keys, one, other):
+    """Whether one number of a heap comes before another: by two keys, then the smaller."""
+    first, second = keys
+    if first[one] != first[other]:
+        return first[one] < first[other]
+    if second[one] != second[other]:
+        return second[one] < second[other]
+    return one < other
+
+
+@inner
+def _moved(queue, number):
+    """Put a number of a heap where its keys belong."""
+    (order, place, many), keys = queue
+    at = place[number]
+    while at > 0 and _sooner(keys, number, order[(at - 1) // 2]):
+        order[at] = order[(at - 1) // 2]
+        place[order[at]] = at
+        at = (at - 1) // 2
+    while True:
+        below = 2 * at + 1
+        if below + 1 < many[0] and _sooner(keys, order[below + 1], order[below]):
+            below += 1
+        if below >= many[0] or not _sooner(keys, order[below], number):
+            break
+        order[at] = order[below]
+        place[order[at]] = at
+        at = below
+    order[at] = number
+    place[number] = at
+
+
+@inner
+def _put(queue, number):
+    """Add a number to a heap."""
+    order, place, many = queue[0]
+    order[many[0]], place[number] = number, many[0]
+    many[0] += 1
+    _moved(queue, number)
+
+
+@inner
+def _taken(queue):
+    """Take the first number of a heap away and return it."""
+    order, place, many = queue[0]
+    number = order[0]
+    many[0] -= 1
+    if many[0] > 0:
+        last = order[many[0]]
+        order[0], place[last] = last, 0
+        _moved(queue, last)
+    return number
+
+
+@inner
+def _due(turns, fan, begin, rank):
+    """Give a fan its turn, the last where nothing is ready."""
+    begins, ranks = turns[1]
+    begins[fan], ranks[fan] = begin, rank
+    _moved(turns, fan)
 
 
 @allocating
 def _first(routes, path, missing, priority):
-    """Return the transfers of each path that are ready, no events, the turns, and the fans.
+    """Return the transfers of each path that are ready, the turns, and the fans.
 
-    Fans are the paths that begin with each link: where those of each begin, their numbers, the fan
-    of each path, and when the turn of each is, with what priority.
+    Fans are the paths that begin with each link: where those of each begin, their numbers, and the
+    fan of each path. Their turns are a heap by when the next could start, and its priority.
     """
     paths, links = len(routes[0]) - 1, routes[7]
     first = np.zeros(paths + 1, np.int64)
@@ -98,31 +159,28 @@ def _first(routes, path, missing, priority):
     begins = np.zeros(links + 1, np.int64)
     for number in range(paths):
         begins[of[number] + 1] += 1
-    due = np.full((links, 2), np.inf)
-    fans = np.cumsum(begins), np.argsort(of, kind="mergesort"), of, due
-    # Lists have the types of what was in them.
-    events = [(0.0, -1)]
-    turns = [(0.0, 0.0, -1)]
-    events.pop()
-    turns.pop()
+    fans = np.cumsum(begins), np.argsort(of, kind="mergesort"), of
+    turns = _heap(links, links), (np.full(links, np.inf), np.full(links, np.inf))
     for job in range(len(path)):
         if missing[job] == 0:
             _enter(ready, priority, path[job], job)
     for number in range(paths):
         if ready[1][number] > 0:
             rank = priority[ready[2][first[number]]]
-            if due[of[number], 0] == np.inf or rank < due[of[number], 1]:
-                _due(due, turns, of[number], 0.0, rank)
-    return ready, events, turns, fans
+            if turns[1][0][of[number]] == np.inf or rank < turns[1][1][of[number]]:
+                _due(turns, of[number], 0.0, rank)
+    return ready, turns, fans
 
 
-@allocating
+@inner
 def _arrived(routes, jobs, after, priority, state, events, turns, now):
     """Make ready what waited for the transfers that are there by now."""
     path, nbytes, _ = jobs
     missing, ready, free, fans = state
-    while len(events) > 0 and events[0][0] <= now + SAME:
-        _, done = heapq.heappop(events)
+    (underway, _, going), (end, _) = events
+    begins, ranks = turns[1]
+    while going[0] > 0 and end[underway[0]] <= now + SAME:
+        done = _taken(events)
         for place in range(after[0][done], after[0][done + 1]):
             job = after[1][place]
             missing[job] -= 1
@@ -130,11 +188,11 @@ def _arrived(routes, jobs, after, priority, state, events, turns, now):
                 _enter(ready, priority, path[job], job)
                 if ready[2][ready[0][path[job]]] == job:
                     soonest = _soonest(routes, free, path[job], nbytes[job], now)
-                    fan, due = fans[2][path[job]], fans[3]
-                    if soonest < due[fan, 0] or (
-                        soonest == due[fan, 0] and priority[job] < due[fan, 1]
+                    fan = fans[2][path[job]]
+                    if soonest < begins[fan] or (
+                        soonest == begins[fan] and priority[job] < ranks[fan]
                     ):
-                        _due(due, turns, fan, soonest, priority[job])
+                        _due(turns, fan, soonest, priority[job])
 
 
 @inner

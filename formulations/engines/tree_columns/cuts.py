@@ -29,7 +29,7 @@ from formulations.core.run import Run
 from formulations.engines.epoch_grid.relay_paths import let_through
 from formulations.engines.list_scheduling.reordering import Pass
 from formulations.engines.tree_columns import CROSSINGS, SENDS
-from formulations.engines.tree_columns.exchanges import Beginning, exchanged
+from formulations.engines.tree_columns.exchanges import STALLED, Beginning, Exchange, exchanged
 from formulations.engines.tree_columns.heads_tails import Cut, HeadsAndTails, Near, Weights
 from formulations.engines.tree_columns.patterns import Pattern
 from formulations.engines.tree_columns.pieces import Jobs, Pieces, images_apart
@@ -65,8 +65,9 @@ and is better with more."""
 FAVOUR = 3
 """How many times as many pieces are tried of the best kind."""
 
-TURNS_SHARE = 0.5
-"""Of the time, after which the best plan is changed piece by piece, where weights promise more."""
+SOON_SHARE, TURNS_SHARE = 0.25, 0.5
+"""Of the time, after which plans are changed piece by piece where weights promise more: for a while
+if the best is among them, and until none gains."""
 
 LATENCY = 0.15
 """Share that latency takes of what is proved, from which on trees matter as much as pieces."""
@@ -116,7 +117,8 @@ class Limits:
     begun: float = field(default_factory=clock, init=False)
     rates: dict[bool, float] = field(default_factory=dict, init=False)
     named: set[bool] = field(default_factory=set, init=False)
-    beginnings: dict[object, Beginning] = field(default_factory=dict, init=False)
+    changing: dict[object, Exchange] = field(default_factory=dict, init=False)
+    exchanged: float = field(default=0.0, init=False)
 
     @property
     def left(self) -> float:
@@ -139,36 +141,43 @@ class Limits:
     def keep(self, found: Beginning) -> None:
         """Keep a plan whose pieces may take other trees: the quickest of its kind."""
         if found.small and not self.shared:
-            known = self.beginnings.setdefault(found.kind, found)
-            self.beginnings[found.kind] = min(known, found, key=lambda each: each.time)
+            own = Exchange(found)
+            known = self.changing.setdefault(found.kind, own)
+            self.changing[found.kind] = min(known, own, key=lambda each: each.least)
 
-    def exchanging(self) -> bool:
-        """Return whether it is time to change the quickest plans piece by piece, and worth it.
+    def exchange_in_time(self) -> None:
+        """Change the quickest plans piece by piece, if it is time and worth it.
 
         Where latency counts little, more pieces gain more.
         """
-        turns = self.begun + TURNS_SHARE * (self.deadline - self.begun)
-        return clock() >= turns and self.run.latency >= LATENCY and bool(self._changeable)
+        share = (clock() - self.begun) / max(self.deadline - self.begun, 1e-9)
+        able = self._changeable if self.run.latency >= LATENCY else []
+        if able and self.exchanged < TURNS_SHARE <= share:
+            self.exchanged = TURNS_SHARE
+            self.exchange()
+        best = any(each.least <= self._least * (1 + WORTH) for each in able)
+        if best and self.exchanged < SOON_SHARE <= share:
+            self.exchanged = SOON_SHARE
+            self.exchange(rounds=())
 
     @property
-    def _changeable(self) -> list[Beginning]:
+    def _changeable(self) -> list[Exchange]:
         """Those of which not too few changes fit into the time, nor fewer crossings than that."""
-        worth = [each for each in self.beginnings.values() if each.worth(self._least)]
+        worth = [each for each in self.changing.values() if each.worth(self._least)]
         fits = np.log(max(self.left, 1.0) * CHANGED)
-        return sorted(worth, key=lambda each: abs(np.log(len(each.plan[0])) - fits))[:TRIED]
+        return sorted(worth, key=lambda each: abs(np.log(len(each.begun.plan[0])) - fits))[:TRIED]
 
-    def exchange(self) -> None:
+    def exchange(self, rounds: Sequence[int] = STALLED) -> None:
         """Offer plans whose pieces take other trees, where that is worth it and time is left."""
         unsure = self.since is None or self._expected > self.left
         if unsure and self._changeable:
             self.verify(now=True)  # how long that takes is known then
-        begun = self._changeable
-        if begun and not self.reached():
-            exchanged(begun, offer=self._changed, left=lambda: self.left, over=self.reached)
+        able, over = self._changeable, self.reached
+        if able and not self.reached():
+            exchanged(able, offer=self._changed, left=lambda: self.left, over=over, rounds=rounds)
 
     def _changed(self, jobs: Jobs, cut: Cut, plan: Pass) -> None:
-        self.offer(jobs, cut, plan)
-        self.verify(now=False, patience=CHANGING)
+        self.offer(jobs, cut, plan, patience=CHANGING)
 
     @property
     def known(self) -> float:
@@ -183,6 +192,7 @@ class Limits:
         *,
         routes: Routes | None = None,
         overtaking: bool = False,
+        patience: float = PATIENCE,
     ) -> float:
         """Offer a plan to the run, unless there is a better one; return its µs.
 
@@ -200,7 +210,7 @@ class Limits:
             if self.beaten(time):
                 return time
         self.waiting = replace(found, time=time)
-        self.verify(now=self.run.merit is not None or self._good(time))
+        self.verify(now=self.run.merit is not None or self._good(time), patience=patience)
         return time
 
     def _doubted(self, time: float, jobs: Jobs) -> bool:
@@ -373,8 +383,10 @@ def by_turns(kinds: Sequence[Kind], first: int, limits: Limits) -> None:
     while any(each.left for each in kinds):
         limits.verify(now=limits.left == 0)  # it may take less time than expected
         least = min(each.best for each in kinds)
-        if (least < inf or limits.known < inf) and (limits.reached() or limits.exchanging()):
-            break
+        if least < inf or limits.known < inf:
+            limits.exchange_in_time()
+            if limits.reached():
+                break
         able, alike = [each for each in kinds if each.left], least * (1 + 1e-9)
         order = [
             (

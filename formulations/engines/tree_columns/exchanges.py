@@ -112,10 +112,6 @@ class Beginning:
         """The same for plans of about as many crossings, all in stages or all along trees."""
         return len(self.plan[0]).bit_length(), self.cut.pieces[0][0].staged
 
-    def worth(self, known: float) -> bool:
-        """Return whether changing it may pay off, where a plan of so many µs is known."""
-        return self.time < FAR * known and min(known, self.time) > PROMISE * self.promised
-
     @cached_property
     def routes(self) -> set[Links]:
         """What pieces may cross."""
@@ -207,16 +203,22 @@ class Exchange:
     ----------
     begun
         The first.
-    dice
-        All chance.
+    seed
+        Of all chance.
     """
 
-    def __init__(self, begun: Beginning, dice: np.random.Generator) -> None:
-        self.begun, self.cut, self._pieces, self._dice = begun, begun.cut, begun.pieces, dice
+    def __init__(self, begun: Beginning, seed: int = 0) -> None:
+        self.begun, self.cut, self._pieces = begun, begun.cut, begun.pieces
+        self._dice = np.random.default_rng(seed)
         self._patterns, self._turns = begun.cut.pieces
         self._begins = begun.pieces.begins(self._patterns)
         self._plan, self._time, self.least = begun.plan, begun.time, begun.time
         self._crowded, self.stalled = _crowded(begun.plan), 0
+
+    def worth(self, known: float) -> bool:
+        """Return whether changing it may pay off, where a plan of so many µs is known."""
+        promised = self.begun.promised
+        return self.least < FAR * known and min(known, self.least) > PROMISE * promised
 
     def changed(self, heat: float) -> tuple[Jobs, Pass] | None:
         """Give one piece another tree, once; return the plan if none was as quick.
@@ -269,12 +271,12 @@ class Exchange:
 
 
 def exchanged(
-    begun: Sequence[Beginning],
+    exchanges: Sequence[Exchange],
     *,
     offer: Callable[[Jobs, Cut, Pass], object],
     left: Callable[[], float],
     over: Callable[[], bool],
-    seed: int = 0,
+    rounds: Sequence[int] = STALLED,
 ) -> None:
     """Offer plans whose pieces take other trees, each quicker than those before.
 
@@ -283,7 +285,7 @@ def exchanged(
 
     Parameters
     ----------
-    begun
+    exchanges
         Plans to change.
     offer
         Takes what is quicker.
@@ -291,10 +293,9 @@ def exchanged(
         Seconds that are left.
     over
         Whether to stop.
-    seed
-        Of all chance.
+    rounds
+        After how many changes in a row that gain nothing others have their turn, once all had one.
     """
-    exchanges = [Exchange(each, np.random.default_rng(seed)) for each in begun]
     start, span = clock(), max(left(), GAIN)
 
     def goes_on(exchange: Exchange, until: float, stalled: int) -> None:
@@ -311,6 +312,6 @@ def exchanged(
 
     for turn, each in enumerate(exchanges, start=1):
         goes_on(each, turn * TRIALS / len(exchanges), STALLED[0])
-    for stalled in STALLED:
+    for stalled in rounds:
         for each in sorted(exchanges, key=lambda each: each.least):
             goes_on(each, np.inf, stalled)

@@ -122,7 +122,6 @@ class Jobs:
             return self
         images, many = routes.images(self.group.links), self.images
         ahead = len(self) * np.arange(many)[:, None]
-        terms = _moved(self.terms, self.group.ranks)
         return Jobs(
             route=images[:, self.route].ravel(),
             chunk=self.chunk.T.reshape(-1, 1),
@@ -131,7 +130,7 @@ class Jobs:
             after=(self.after + ahead).ravel(),
             tail=np.tile(self.tail, many),
             turn=np.tile(self.turn, many),
-            terms=tuple(terms) or None,
+            terms=_moved(self.terms, self.group.ranks) or None,
         )
 
     def schedule(
@@ -191,6 +190,8 @@ class Part(NamedTuple):
         Pairs of which the second waits for the first, each shape (pairs,).
     head, tail
         µs before each can begin, and that it and what has to follow it take, each shape (m * c,).
+    terms
+        Ranks whose contributions each carries; none where the pattern names none.
     """
 
     route: np.ndarray
@@ -198,6 +199,7 @@ class Part(NamedTuple):
     after: np.ndarray
     head: np.ndarray
     tail: np.ndarray
+    terms: tuple[frozenset[int], ...]
 
 
 class Pieces:
@@ -254,13 +256,12 @@ class Pieces:
             (pattern.after + offset).ravel(),
             np.tile(head, order),
             np.tile(delays + tail, order),
+            _moved(pattern.terms, self.whole.ranks[self._first]),
         )
 
     def terms(self, patterns: Sequence[Pattern]) -> tuple[frozenset[int], ...] | None:
         """Return the ranks whose contributions each crossing of pieces carries, if any is named."""
-        ranks = self.whole.ranks[self._first]
-        those = (_moved(each.terms, ranks) for each in patterns)
-        return tuple(chain.from_iterable(those)) or None
+        return tuple(chain.from_iterable(self.part(each).terms for each in patterns)) or None
 
     def named(self, patterns: Sequence[Pattern], turns: np.ndarray) -> Jobs:
         """Return the same as `jobs`, with names of ranks where patterns have some."""
@@ -303,11 +304,13 @@ class Pieces:
         )
 
 
-def _moved(terms: Sequence[frozenset[int]] | None, images: np.ndarray) -> list[frozenset[int]]:
+def _moved(
+    terms: Sequence[frozenset[int]] | None, images: np.ndarray
+) -> tuple[frozenset[int], ...]:
     """Return the images of terms, where there are any; those of ranks are shape (images, ranks)."""
     if terms is None:
-        return []
-    return [frozenset(image[list(each)].tolist()) for image in images for each in terms]
+        return ()
+    return tuple(frozenset(image[list(each)].tolist()) for image in images for each in terms)
 
 
 def joined(one: Jobs, two: Jobs, plans: tuple[Pass, Pass], *, pieces: int) -> tuple[Jobs, Pass]:

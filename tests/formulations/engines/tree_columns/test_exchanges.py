@@ -14,7 +14,7 @@ from formulations import solve
 from formulations.engines.list_scheduling.reordering import Pass
 from formulations.engines.tree_columns import cuts
 from formulations.engines.tree_columns.cuts import Waiting
-from formulations.engines.tree_columns.exchanges import Beginning, exchanged, hung
+from formulations.engines.tree_columns.exchanges import Beginning, Exchange, exchanged, hung
 from formulations.engines.tree_columns.heads_tails import Cut
 from formulations.engines.tree_columns.pieces import Jobs, images_apart
 from formulations.engines.tree_columns.routes import ends_of
@@ -30,7 +30,11 @@ def asked(cluster: str, kind: str, size: float) -> Problem:
 def begun(monkeypatch):
     """Return the plans that `pieces` would change, given a problem and a number of pieces."""
     found: list[Beginning] = []
-    monkeypatch.setattr(cuts, "exchanged", lambda begun, **_: found.extend(begun))
+
+    def keep(exchanges: list[Exchange], **_: object) -> None:
+        found.extend(each.begun for each in exchanges if each.begun not in found)
+
+    monkeypatch.setattr(cuts, "exchanged", keep)
 
     def of(problem: Problem, pieces: int) -> list[Beginning]:
         solve(problem, "pieces", options={"pieces": pieces}, time_limit=60)
@@ -43,7 +47,7 @@ def offers(begun: list[Beginning], many: int) -> list[tuple[Jobs, Cut, Pass]]:
     """Return the plans that come of so many changes, more or less: the clock stands still."""
     asked, found = count(), []
     exchanged(
-        begun,
+        [Exchange(each) for each in begun],
         offer=lambda *plan: found.append(plan),
         left=lambda: 1e9,
         over=lambda: next(asked) >= many,
@@ -157,17 +161,16 @@ def test_what_nothing_improves_for_long_lets_others_have_their_turn(monkeypatch)
     class Slow:
         least, stalled = 1.0, 0
 
-        def __init__(self, name, _dice):
+        def __init__(self, name):
             self.name = name
 
         def changed(self, _heat):
             turns.append(self.name)
 
     here = "formulations.engines.tree_columns.exchanges"
-    monkeypatch.setattr(f"{here}.Exchange", Slow)
     monkeypatch.setattr(f"{here}.clock", lambda: float(len(turns)))
     exchanged(
-        ["a", "b"],  # type: ignore[list-item]
+        [Slow("a"), Slow("b")],  # type: ignore[list-item]
         offer=lambda *_: None,
         left=lambda: 100.0,
         over=lambda: len(turns) >= 100,

@@ -21,7 +21,9 @@ from formulations import solve
 from formulations.core.preparing import clock
 from formulations.core.registry import formulation
 from formulations.engines.list_scheduling.timed import transfers_of
+from formulations.engines.tree_columns import cuts
 from formulations.engines.tree_columns.cuts import MOST_WORK, Kind, Limits, Waiting, by_turns
+from formulations.engines.tree_columns.exchanges import STALLED
 from formulations.engines.tree_columns.heads_tails import counted
 from formulations.engines.tree_columns.patterns import Pattern, Undirected, met
 from formulations.engines.tree_columns.routes import ends_of
@@ -232,16 +234,9 @@ def test_numbers_of_pieces_are_climbed_with_the_cheap_ones_before_the_far_ones()
 
 
 def turns(
-    kinds: list[tuple[int, str, dict[int, float]]],
-    many: int,
-    *,
-    known: float = math.inf,
-    exchanging: int = 1000,
+    kinds: list[tuple[int, str, dict[int, float]]], many: int, *, known: float = math.inf
 ) -> list[tuple[str, int]]:
-    """Return the styles and numbers of pieces of the first attempts, four pieces first.
-
-    After `exchanging` attempts it is time to change the best plans.
-    """
+    """Return the styles and numbers of pieces of the first attempts, four pieces first."""
     tried: list[tuple[str, int]] = []
 
     def kind(family: int, style: str, makespans: dict[int, float]) -> Kind:
@@ -254,7 +249,7 @@ def turns(
     limits = SimpleNamespace(
         verify=lambda now: None,
         reached=lambda: len(tried) >= many,
-        exchanging=lambda: len(tried) >= exchanging,
+        exchange_in_time=lambda: None,
         exchange=lambda: tried.append(("exchange", 0)),
         known=known,
         left=1.0,
@@ -274,7 +269,7 @@ def test_time_that_is_over_ends_it_once_there_is_a_plan_here_or_elsewhere(known,
 
 def test_a_plan_that_seems_to_take_all_the_time_is_verified_and_the_others_follow():
     """The first plan that is verified brings much that others do not need again."""
-    limits = SimpleNamespace(left=1.0, known=math.inf, exchanging=lambda: False, exchange=list)
+    limits = SimpleNamespace(left=1.0, known=math.inf, exchange_in_time=list, exchange=list)
     limits.reached = lambda: limits.left == 0
 
     def attempt(number: int) -> float:
@@ -291,11 +286,31 @@ def test_a_plan_that_seems_to_take_all_the_time_is_verified_and_the_others_follo
     assert tried.found == {4: 6.0, 8: 2.0}
 
 
-def test_when_it_is_time_for_exchanges_nothing_else_is_tried():
-    kinds = [(0, "a", {4: 8.0, 8: 7.0, 16: 6.0}), (1, "b", {4: 9.0, 8: 8.5})]
+@pytest.mark.parametrize(
+    ("known", "rounds"), [(9.0, [(3, ()), (6, STALLED)]), (8.5, [(6, STALLED)])]
+)
+def test_plans_are_changed_for_a_while_if_the_best_is_one_and_later_at_length(
+    monkeypatch, known, rounds
+):
+    """Of ten seconds: after two nothing, after three if the plan of 9 µs is the best, after six."""
+    run = SimpleNamespace(best=None, enough=False, latency=0.5, over=lambda: False)
+    run.best_known, found = lambda: known, []
+    now = clock()
+    limits = Limits(now + 10.0, run)
+    plan: Any = SimpleNamespace(least=9.0, worth=lambda known: True)
+    plan.begun = SimpleNamespace(plan=(np.zeros(10), np.zeros(10)))
+    limits.changing["kind"], limits.since = plan, now
 
-    assert len(turns(kinds, 5)) == 5
-    assert len(turns(kinds, 5, exchanging=2)) == 2
+    def exchanged(exchanges: list[Any], *, rounds: tuple[int, ...], **_: object) -> None:
+        assert exchanges == [plan]
+        found.append((round(cuts.clock() - now), rounds))
+
+    monkeypatch.setattr(cuts, "exchanged", exchanged)
+    for seconds in (2.0, 3.0, 4.0, 6.0, 7.0):
+        monkeypatch.setattr(cuts, "clock", lambda seconds=seconds: now + seconds)
+        limits.exchange_in_time()
+
+    assert found == rounds
 
 
 def test_what_had_to_begin_with_few_pieces_goes_on_to_more_before_other_styles():
@@ -360,7 +375,7 @@ def test_what_is_hardly_behind_is_replayed_where_data_overtakes(
     run.merit, run.gap, run.proof = None, 0.0, proof
     limits = Limits(clock() + 50.0, run)
     monkeypatch.setattr(Waiting, "schedule", lambda self, problem: None)
-    monkeypatch.setattr(Limits, "verify", lambda self, now: None)
+    monkeypatch.setattr(Limits, "verify", lambda self, **_: None)
     monkeypatch.setattr(Limits, "shared", False)
     jobs: Any = SimpleNamespace(work=10, terms=None)
     cut: Any = SimpleNamespace(model=SimpleNamespace(routes=None))
