@@ -4,11 +4,12 @@ Weights of trees say how much each carries, and a whole number of pieces of each
 afterwards. What links then wait for one another the weights do not know: where latency counts, the
 best order of the best weights takes a third longer than they promise. So the pieces of a plan are
 changed one by one, by chance: most often one of those that are there last gets another tree, of the
-pool or like its own but for one device, which hangs on another. What starts when in the plan stays
-as the order of all others, the new one begins at any time that leaves it enough, and passes put all
-of them right. What is not slower is the next plan, and at first what is a little slower, too, less
-and less: simulated annealing (Kirkpatrick, Gelatt and Vecchi, Science 220, 1983) with thresholds
-drawn from an exponential distribution.
+pool or like its own but for one device, which hangs on another; of a few such the one whose links
+have least to send. What starts when in the plan stays as the order of all others, the new one
+begins at any time that leaves it enough, and passes put all of them right. What is not slower is
+the next plan, and at first what is a little slower, too, less and less: simulated annealing
+(Kirkpatrick, Gelatt and Vecchi, Science 220, 1983) with thresholds drawn from an exponential
+distribution.
 
 Images of a piece under a group change with it. Where they stand for one another only paths count on
 which they still meet on no link.
@@ -53,8 +54,9 @@ HOPELESS = 1.02
 ANY = 0.3
 """Share of changes that any piece has, not only one of the last."""
 
-LIKE = 0.4
-"""Share of changes that make a tree like the one before."""
+LIKE, DRAWN = 0.4, 3
+"""Share of trees by chance that are like the one before; and of how many that one is taken whose
+links have least to send."""
 
 TURNS: dict[Direction, tuple[int, ...]] = {"out": (1,), "in": (-1,), "undirected": (1, -1)}
 """Whether data goes from a device to what hangs on it, the other way, or both."""
@@ -214,6 +216,7 @@ class Exchange:
         self._begins = begun.pieces.begins(self._patterns)
         self._plan, self._time, self.least = begun.plan, begun.time, begun.time
         self._crowded, self.stalled = _crowded(begun.plan), 0
+        self._loads = self._loaded()
 
     def worth(self, known: float) -> bool:
         """Return whether changing it may pay off, where a plan of so many µs is known."""
@@ -241,19 +244,33 @@ class Exchange:
         crowded = _crowded(plan)
         if crowded <= self._crowded * (1 + heat * dice.exponential()):
             self._plan, self._time, self._patterns, self._crowded = plan, time, patterns, crowded
-            self._begins = pieces.begins(patterns)
+            self._begins, self._loads = pieces.begins(patterns), self._loaded()
         if time >= self.least - GAIN:
             return None
         self.least, self.stalled = time, 0
         return replace(jobs, terms=pieces.terms(patterns)), plan
 
     def _other(self, pattern: Pattern) -> Pattern:
+        """Return, of a few trees, the one whose links have least to send."""
+        few = [self._drawn(pattern) for _ in range(DRAWN)]
+        return min(few, key=lambda each: float(self._loads[self._pieces.part(each).route].sum()))
+
+    def _drawn(self, pattern: Pattern) -> Pattern:
         """Return a tree like this one, or one of the pool."""
         near = hung(pattern, self.begun, self._dice) if self._dice.random() < LIKE else None
         if near is not None:
             return near
         pool = self.begun.others[pattern.demand]
         return pool[int(self._dice.integers(len(pool)))]
+
+    def _loaded(self) -> np.ndarray:
+        """Return how long the fullest link of each path takes for a byte of all, shape (paths,)."""
+        transfers, group = self.cut.model.routes.transfers, self._pieces.group
+        link = transfers.link if group is None else group.links.min(axis=0)[transfers.link]
+        route = np.concatenate([self._pieces.part(each).route for each in self._patterns])
+        many = np.bincount(route, minlength=len(transfers))
+        loads = np.bincount(link, many[transfers.of_link] * transfers.beta)
+        return np.maximum.reduceat(loads[link], transfers.first[:-1])
 
     def _ordered(self, jobs: Jobs, order: np.ndarray) -> Pass:
         """Return the plan in about this order, put right by passes where it is not hopeless."""
