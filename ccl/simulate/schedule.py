@@ -18,7 +18,7 @@ from ccl.simulate.dependencies import Named, find_carried, find_needs, find_sour
 from ccl.simulate.engine import Engine, Job, Promises
 from ccl.simulate.routes import SAME_MOMENT, SlowTimes, Spans
 from ccl.simulate.transmissions import Crossing, Plan, find_release_times, plan_sends, transfers_at
-from ccl.timeline import Slices, Terms, Timeline, Transfer, Transfers
+from ccl.timeline import Slices, Terms, Timeline, Transfer, Transfers, among
 from ccl.topology import binding_limits
 
 
@@ -235,4 +235,4 @@ def _last_needed(problem: Problem, plan: Plan, arrivals: Floats) -> float:
     many = len(topology.ranks) + 1
     wanted = [i * many + rank for i, chunk in enumerate(chunks) for rank in chunk.destinations]
     brought = order.chunks * many + np.array(into, dtype=np.int64)[order.route_of]
-    return float(arrivals[np.isin(brought, wanted)].max(initial=0.0))
+    return float(arrivals[among(brought, np.array(wanted))].max(initial=0.0))

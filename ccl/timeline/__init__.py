@@ -10,7 +10,7 @@ from ccl.timeline.metrics import (
     link_load,
     link_utilisation,
 )
-from ccl.timeline.transfers import After, Ends, Slices, Terms, Timeline, Transfer, Transfers
+from ccl.timeline.transfers import After, Ends, Slices, Terms, Timeline, Transfer, Transfers, among
 
 __all__ = [
     "After",
@@ -23,6 +23,7 @@ __all__ = [
     "Transfer",
     "Transfers",
     "algbw",
+    "among",
     "bus_factor",
     "busbw",
     "causes",

@@ -14,6 +14,7 @@ from operator import itemgetter
 from typing import overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ccl.plans import Floats, Integers
 
@@ -125,6 +126,18 @@ class Timeline:
         if not self.orbits:
             return busy
         return {ends: busy[place] for ends, place in self.orbits.items() if place in busy}
+
+
+def among(values: Integers, others: Integers) -> NDArray[np.bool_]:
+    """Return which values are among others, shape (values,).
+
+    As `numpy.isin`, which takes three times as long or more where there are a million.
+    """
+    if not len(others):
+        return np.zeros(len(values), dtype=bool)
+    known = np.sort(others)
+    place = np.minimum(np.searchsorted(known, values), len(known) - 1)
+    return np.asarray(known[place] == values)
 
 
 @dataclass(frozen=True, eq=False)

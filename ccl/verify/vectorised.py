@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from ccl.plans import Integers, Order
 from ccl.problem import Problem
+from ccl.timeline import among
 from ccl.topology import Topology
 from ccl.verify.times import Clock
 
@@ -120,23 +121,23 @@ class _Glance:
     def _moves(self, sends: Integers, first: Integers, wanted: Integers) -> None:
         """Doubt what does not go from where it is first to where it is wanted as a whole chunk."""
         came, src = self._to[sends], self._from[sends]
-        self._doubt(came[_twice(came) | np.isin(came, first)])
-        later = sends[~np.isin(src, first)]
+        self._doubt(came[_twice(came) | among(came, first)])
+        later = sends[~among(src, first)]
         self._doubt(self._from[later[self._early(later, sends)]])
         lost = src[~self._copies[src % self._devices]]
         self._doubt(lost[_twice(lost)])
-        there = np.isin(wanted, came) | np.isin(wanted, first)
-        self._doubt(wanted[~there | np.isin(wanted, lost)])
+        there = among(wanted, came) | among(wanted, first)
+        self._doubt(wanted[~there | among(wanted, lost)])
 
     def _adds_up(self, sends: Integers, holders: Integers, sums: Flags) -> Integers:
         """Doubt what does not bring all contributions to one place; return these places."""
         src, dst = self._from[sends], self._to[sends]
         self._doubt(src[_twice(src)])
         self._doubt(dst[~self._adds[dst % self._devices]])
-        inner = sends[np.isin(src, dst)]
+        inner = sends[among(src, dst)]
         self._doubt(self._from[inner[self._early(inner, sends)]])
-        roots = np.unique(dst[~np.isin(dst, src)])
-        self._doubt(holders[~np.isin(holders, src) & ~np.isin(holders, roots)])
+        roots = np.unique(dst[~among(dst, src)])
+        self._doubt(holders[~among(holders, src) & ~among(holders, roots)])
         many = np.bincount(roots // self._devices, minlength=len(sums))
         self._open |= sums & (many != 1)
         return roots

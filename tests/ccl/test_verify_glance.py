@@ -6,11 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ccl.collective import all_gather, all_reduce, custom, reduce_scatter
 from ccl.errors import CclError, ScheduleError
 from ccl.plans import Order, Schedule, Send
 from ccl.problem import Problem
+from ccl.timeline import among
 from ccl.topology import device
 from ccl.verify import schedule as by_send
 from ccl.verify import verify
@@ -165,3 +168,13 @@ def test_a_sum_on_the_path_is_followed():
 
     assert settled(problem, Schedule(sends, 20.0, 3)) == [False, False, False]
     verify(problem, Schedule(sends, 20.0, 3))
+
+
+@given(
+    st.lists(st.integers(-5, 5) | st.integers(-(2**62), 2**62)),
+    st.lists(st.integers(-5, 5) | st.integers(-(2**62), 2**62)),
+)
+def test_what_is_among_others_is_what_numpy_finds(values, others):
+    found = among(*(np.array(each, dtype=np.int64) for each in (values, others)))
+
+    assert found.tolist() == [value in others for value in values]

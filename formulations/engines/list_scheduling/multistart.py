@@ -404,10 +404,11 @@ def _images(transfers: Transfers, links: np.ndarray, part: Transfers) -> np.ndar
     # A path is known by its links whatever their order, as no two paths have the same ones.
     names = _sums(code[transfers.link], transfers.first)
     order = np.argsort(names)
+    known = names[order]
     images = np.empty((len(links), len(part)), dtype=np.int64)
     for element, mapped in enumerate(links):
         found = _sums(code[mapped[part.link]], part.first)
-        images[element] = order[np.searchsorted(names[order], found)]
+        images[element] = order[np.searchsorted(known, found)]
     return images
 
 

@@ -139,7 +139,8 @@ def mirrored(transfers: Transfers) -> tuple[np.ndarray, ...]:
 
 def _orderly(transfers: Transfers, timed: TimedTransfers) -> bool:
     """Return whether each transfer is by itself on links without shared limits."""
-    return len(np.unique(timed.group)) == len(timed) and not binding_limits(transfers.topology)
+    groups = np.sort(timed.group)
+    return bool((groups[1:] > groups[:-1]).all()) and not binding_limits(transfers.topology)
 
 
 def _listed(of: np.ndarray, others: np.ndarray, many: int) -> tuple[np.ndarray, np.ndarray]:

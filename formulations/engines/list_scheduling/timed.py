@@ -373,13 +373,11 @@ def in_epochs(
 
 def _sends(transfers: Transfers, timed: TimedTransfers, epochs: np.ndarray) -> list[Send]:
     """Return the sends of transfers in their epochs."""
-    routes = transfers.routes
-    return [
-        Send(epoch, chunk, routes[transfer][0], routes[transfer][-1], via=routes[transfer][1:-1])
-        for epoch, chunk, transfer in zip(
-            epochs.tolist(), timed.chunk.tolist(), timed.transfer.tolist(), strict=True
-        )
-    ]
+    numbers = timed.transfer.tolist()
+    routes = {number: transfers.routes[number] for number in set(numbers)}
+    paths = {number: (route[0], route[-1], route[1:-1]) for number, route in routes.items()}
+    columns = zip(epochs.tolist(), timed.chunk.tolist(), numbers, strict=True)
+    return [Send(epoch, chunk, *paths[number]) for epoch, chunk, number in columns]
 
 
 Waits = tuple[np.ndarray, np.ndarray, np.ndarray, int]
