@@ -51,8 +51,9 @@ GROUPS, WORK = 2_000, 2e7
 MOST = 2_000_000
 """Sends of a plan at most."""
 
-EACH = 1.5e-5
-"""Seconds that a send takes to be placed, verified and replayed, about."""
+EACH, ORDER = 1.5e-5, 1.6
+"""Seconds that a send takes to be placed, verified and replayed, about, and times these that are
+left for it and for some passes."""
 
 
 def refuses(problem: Problem) -> str | None:
@@ -71,10 +72,11 @@ def run(run: Run, options: NoOptions) -> Result:
 
     problem = run.problem
     transfers = transfers_of(problem.topology, fewer=True)
-    paths, left = Paths(problem, transfers), run.left or np.inf
+    paths, left = Paths(problem, transfers), run.left or 0.0
     for round_, time in enumerate(paths.rounds(), 1):
         run.report(f"round {round_}: {time:.6g} µs on the fullest link")
-        if run.enough or (run.left or np.inf) < left / 2:  # the order takes the rest
+        rest = max(left / 2, ORDER * EACH * paths.many)  # for the order
+        if run.enough or run.remaining < rest:
             break
     transfer, chunk, remaining, waits = paths.sends()
     if len(transfer) > MOST:
@@ -128,6 +130,7 @@ class Paths:
         # The tree that each chunk goes down: the transfer into each device, -1 where none leads.
         self._into: list[np.ndarray] = []
         self._tree = self._best = np.full(len(self._moved), -1)
+        self.many = 0  # sends, once all have chosen
 
     def rounds(self) -> Iterator[float]:
         """Let chunks choose, at first all, then those on full links; yield the least µs so far."""
@@ -183,9 +186,10 @@ class Paths:
     def _crossing(self, full: np.ndarray) -> np.ndarray:
         """Return the chunks that cross some of the links."""
         found = np.zeros(len(self._moved), dtype=bool)
-        crosses = self._busy.T @ full > 0
+        crosses, self.many = self._busy.T @ full > 0, 0
         for chunks, number in self._followed(np.arange(len(found))):
             found[chunks[crosses[number]]] = True
+            self.many += len(chunks)
         return np.flatnonzero(found)
 
     def _choose(

@@ -248,8 +248,8 @@ class Portfolio:
 
         run = self.run
         self._listen()
-        over = run.enough or run.late or self._near
-        if over or not EFFORT[self.options.effort]:
+        over = run.enough or run.late or self._near or not EFFORT[self.options.effort]
+        if over or (self._large and run.remaining < 2 * PROOF_SECONDS):  # as the cuts may take
             return
         run.report("a bound on all demands flowing together")
         seconds = min(self._share(4) or math.inf, PROOF_SECONDS)
