@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -251,8 +252,15 @@ def steady_makespan(problem: Problem, plan: Forest | Flow) -> Fraction | float:
     """
     if isinstance(plan, Flow):
         return _busiest(problem.topology, _flow_loads(problem, plan))
-    loads, unit = forest_loads(problem, plan)
-    return unit * _busiest_units(problem.topology, loads)
+    known = _steady.get(plan)
+    if known is None or known[0] is not problem:
+        loads, unit = forest_loads(problem, plan)
+        known = _steady[plan] = problem, unit * _busiest_units(problem.topology, loads)
+    return known[1]
+
+
+_steady: WeakKeyDictionary[Forest, tuple[Problem, Fraction]] = WeakKeyDictionary()
+"""What the last problem of each forest takes: results of it are copied, and ask again and again."""
 
 
 def forest_loads(problem: Problem, forest: Forest) -> tuple[NDArray[np.generic], Fraction]:

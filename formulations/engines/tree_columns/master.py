@@ -38,6 +38,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -113,13 +114,23 @@ class Master:
     """
 
     def __init__(self, pool: Pool, backend: Backend) -> None:
-        self.pool, task = pool, pool.task
-        self.pairs = len(task.paired)
+        self.pool, self._backend = pool, backend
+        self.pairs = len(pool.task.paired)
         self.head = 1 + self.pairs
-        loads = pool.loads(0)
-        self.unit = _guess(pool, loads)
-        self.program = Growing(backend, self._model(loads))
-        self.known = len(pool)
+
+    @cached_property
+    def unit(self) -> float:
+        """µs of the first trees of all demands together."""
+        pool = self.pool
+        firsts = np.unique(np.array(pool.demands), return_index=True)[1]
+        total = pool.busy(firsts.tolist()).sum(axis=1)
+        return float(total.max()) / max(self.pairs, 1)
+
+    @cached_property
+    def program(self) -> Growing:
+        """The program over the pool as it is now; it takes long to compile where that is large."""
+        self.known = len(self.pool)
+        return Growing(self._backend, self._model(self.pool.loads(0)))
 
     def _model(self, loads: sparse.csc_array) -> cp.Problem:
         task, pool = self.pool.task, self.pool
@@ -173,14 +184,6 @@ class Master:
     def weights(self, solved: Solved) -> np.ndarray:
         """Return what each tree of the pool carries, shape (trees,)."""
         return np.asarray(np.maximum(solved.values[self.head :], 0.0))
-
-
-def _guess(pool: Pool, loads: sparse.csc_array) -> float:
-    """Return the µs of the first trees of all demands together."""
-    firsts = np.unique(np.array(pool.demands), return_index=True)[1]
-    many = max(len(pool.task.paired), 1)
-    total = loads[:, firsts].sum(axis=1) / (many if len(pool.task.paired) else 1)
-    return float(total.max())
 
 
 PRIME = 67_108_859

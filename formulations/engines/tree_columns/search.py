@@ -210,11 +210,13 @@ class Search:
 
     def run(self) -> Optimum:
         """Return the best rate, or the best found before the deadline."""
-        self.pool = Pool(self.task)
+        self.pool, began = Pool(self.task), clock()
         mixed, reached = self._begin()
         self.master = Master(self.pool, self.backend)
-        close = self._hurried and reached <= self.bound * (1 + CLOSE)
-        solved = (None if close else self._solved()) or self.master.mixed(mixed)
+        # A program of so many trees takes about as long as they took.
+        soon = self.deadline - clock() < clock() - began
+        enough = self._hurried and (soon or reached <= self.bound * (1 + CLOSE))
+        solved = (None if enough else self._solved()) or self.master.mixed(mixed)
         while solved.basic.any():
             self.rounds += 1
             reached = solved.objective * self.master.unit
@@ -262,7 +264,9 @@ class Search:
         flat = even.breadth()
         if flat is not None:
             self.take(even, flat)
-        shares, reached = warmed(loads, self._step, done=lambda: self.late)
+        # Of many trees, making a forest takes as long again, verifying and replaying it included.
+        half = clock() + (self.deadline - clock()) / 2 if self._hurried else np.inf
+        shares, reached = warmed(loads, self._step, done=lambda: self.late or clock() > half)
         carried = np.zeros(len(self.pool))
         last = self.taken[len(self.taken) - len(shares) :]
         for numbers, share in zip((self.taken[0], *last), (1.0, *shares), strict=True):
