@@ -350,7 +350,10 @@ class AllReduce:
         sums, then = halves(self.problem.collective)
         assert sums is not None
         assert then is not None
-        first = Directed(Problem(topology, sums.collective), limits, symmetric=symmetric).fixed()
+        first = Directed(Problem(topology, sums.collective), limits, symmetric=symmetric)
+        others = [each for each in topology.devices if each.name not in topology.rank]
+        if not any(each.copies or each.reduces for each in others):  # partners are for both halves
+            first = first.fixed()
         second = Problem(topology, then.collective)
         return [first, Directed(second, limits, symmetric=symmetric, pairs=first.pairs)]
 

@@ -89,9 +89,9 @@ that verifying any may take where another is known."""
 OVERTAKING = 1.06
 """How far behind the best a plan over switches is replayed: it may be quicker than passes say."""
 
-PATIENCE, CHANGING = 1.0, 5.0
-"""How often longer than verifying a plan takes it waits for a better one, and while pieces take
-other trees, which makes better ones all the time."""
+PATIENCE, CHANGING, MUCH = 1.0, 5.0, 0.03
+"""How often longer than verifying a plan takes it waits for a better one; while pieces take other
+trees, which makes better ones all the time; and the share from which on a gain waits no longer."""
 
 
 @dataclass
@@ -177,7 +177,8 @@ class Limits:
             exchanged(able, offer=self._changed, left=lambda: self.left, over=over, rounds=rounds)
 
     def _changed(self, jobs: Jobs, cut: Cut, plan: Pass) -> None:
-        self.offer(jobs, cut, plan, patience=CHANGING)
+        slight = float(plan[1].max()) > self.known * (1 - MUCH)
+        self.offer(jobs, cut, plan, patience=CHANGING if slight else PATIENCE)
 
     @property
     def known(self) -> float:

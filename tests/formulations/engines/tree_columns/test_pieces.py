@@ -123,6 +123,16 @@ def test_on_random_clusters_plans_are_verified_and_above_their_bounds(seed, kind
     assert result.makespan >= result.bounds[0].makespan * (1 - 1e-9)
 
 
+def test_where_a_switch_copies_and_cannot_add_partners_of_one_half_are_not_those_of_the_other():
+    """The switch is a place to branch in one half alone; GPUs of two islands have partners."""
+    problem = random_problem(724260)
+    assert any(each.copies and not each.stores for each in problem.topology.devices)
+
+    result = solve(problem, "pieces", time_limit=2)
+
+    assert result.bound.makespan <= result.makespan
+
+
 def test_under_a_shared_limit_plans_are_compared_as_they_are_replayed():
     """All links share a limit, which orders do not know: 18 us, where 23 are proved elsewhere."""
     problem = random_problem(600174)
