@@ -29,7 +29,7 @@ from formulations.core.run import Run
 from formulations.engines.epoch_grid.relay_paths import let_through
 from formulations.engines.list_scheduling.reordering import Pass
 from formulations.engines.tree_columns import CROSSINGS, SENDS
-from formulations.engines.tree_columns.exchanges import STALLED, Beginning, Exchange, exchanged
+from formulations.engines.tree_columns.exchanges import Beginning, Exchange, exchanged
 from formulations.engines.tree_columns.heads_tails import Cut, HeadsAndTails, Near, Weights
 from formulations.engines.tree_columns.patterns import Pattern
 from formulations.engines.tree_columns.pieces import Jobs, Pieces, images_apart
@@ -158,7 +158,7 @@ class Limits:
         best = any(each.least <= self._least * (1 + WORTH) for each in able)
         if best and self.exchanged < SOON_SHARE <= share:
             self.exchanged = SOON_SHARE
-            self.exchange(rounds=())
+            self.exchange(briefly=True)
 
     @property
     def _changeable(self) -> list[Exchange]:
@@ -167,14 +167,15 @@ class Limits:
         fits = np.log(max(self.left, 1.0) * CHANGED)
         return sorted(worth, key=lambda each: abs(np.log(len(each.begun.plan[0])) - fits))[:TRIED]
 
-    def exchange(self, rounds: Sequence[int] = STALLED) -> None:
+    def exchange(self, *, briefly: bool = False) -> None:
         """Offer plans whose pieces take other trees, where that is worth it and time is left."""
         unsure = self.since is None or self._expected > self.left
         if unsure and self._changeable:
             self.verify(now=True)  # how long that takes is known then
         able, over = self._changeable, self.reached
         if able and not self.reached():
-            exchanged(able, offer=self._changed, left=lambda: self.left, over=over, rounds=rounds)
+            left, offer = (lambda: self.left), self._changed
+            exchanged(able, offer=offer, left=left, over=over, briefly=briefly)
 
     def _changed(self, jobs: Jobs, cut: Cut, plan: Pass) -> None:
         slight = float(plan[1].max()) > self.known * (1 - MUCH)

@@ -4,8 +4,8 @@ Weights of trees say how much each carries, and a whole number of pieces of each
 afterwards. What links then wait for one another the weights do not know: where latency counts, the
 best order of the best weights takes a third longer than they promise. So the pieces of a plan are
 changed one by one, by chance: most often one of those that are there last gets another tree, of the
-pool or like its own but for one device, which hangs on another; of a few such the one whose links
-have least to send. What starts when in the plan stays as the order of all others, the new one
+pool or like its own but for one device, which hangs on another; of up to four such the one whose
+links have least to send. What starts when in the plan stays as the order of all others, the new one
 begins at any time that leaves it enough, and passes put all of them right. What is not slower is
 the next plan, and at first what is a little slower, too, less and less: simulated annealing
 (Kirkpatrick, Gelatt and Vecchi, Science 220, 1983) with thresholds drawn from an exponential
@@ -54,9 +54,9 @@ HOPELESS = 1.02
 ANY = 0.3
 """Share of changes that any piece has, not only one of the last."""
 
-LIKE, DRAWN = 0.4, 3
-"""Share of trees by chance that are like the one before; and of how many that one is taken whose
-links have least to send."""
+LIKE, DRAWN = 0.4, 4
+"""Share of trees by chance that are like the one before; and of how many at most, by chance too,
+that one is taken whose links have least to send."""
 
 TURNS: dict[Direction, tuple[int, ...]] = {"out": (1,), "in": (-1,), "undirected": (1, -1)}
 """Whether data goes from a device to what hangs on it, the other way, or both."""
@@ -64,8 +64,9 @@ TURNS: dict[Direction, tuple[int, ...]] = {"out": (1,), "in": (-1,), "undirected
 ROUNDS = 2
 """Pairs of passes over each changed plan, while they gain."""
 
-TRIALS = 0.4
-"""Share of the time for all plans, before the one that has become the quickest goes on."""
+TRIALS, BRIEF = 0.4, 0.15
+"""Share of the time for all plans, before the one that has become the quickest goes on; and where
+none does."""
 
 STALLED = (400, 1_200, 3_600)
 """Changes in a row that make a plan no quicker, after which others have their turn, by rounds."""
@@ -252,7 +253,7 @@ class Exchange:
 
     def _other(self, pattern: Pattern) -> Pattern:
         """Return, of a few trees, the one whose links have least to send."""
-        few = [self._drawn(pattern) for _ in range(DRAWN)]
+        few = [self._drawn(pattern) for _ in range(1 + int(self._dice.integers(DRAWN)))]
         return min(few, key=lambda each: float(self._loads[self._pieces.part(each).route].sum()))
 
     def _drawn(self, pattern: Pattern) -> Pattern:
@@ -293,7 +294,7 @@ def exchanged(
     offer: Callable[[Jobs, Cut, Pass], object],
     left: Callable[[], float],
     over: Callable[[], bool],
-    rounds: Sequence[int] = STALLED,
+    briefly: bool = False,
 ) -> None:
     """Offer plans whose pieces take other trees, each quicker than those before.
 
@@ -310,8 +311,8 @@ def exchanged(
         Seconds that are left.
     over
         Whether to stop.
-    rounds
-        After how many changes in a row that gain nothing others have their turn, once all had one.
+    briefly
+        Whether each is only changed for a little while.
     """
     start, span = clock(), max(left(), GAIN)
 
@@ -328,7 +329,7 @@ def exchanged(
                 offer(found[0], exchange.cut, found[1])
 
     for turn, each in enumerate(exchanges, start=1):
-        goes_on(each, turn * TRIALS / len(exchanges), STALLED[0])
-    for stalled in rounds:
+        goes_on(each, turn * (BRIEF if briefly else TRIALS) / len(exchanges), STALLED[0])
+    for stalled in () if briefly else STALLED:
         for each in sorted(exchanges, key=lambda each: each.least):
             goes_on(each, np.inf, stalled)
