@@ -43,14 +43,14 @@ def ordered(routes, jobs, after, priority):
     missing, free = before.copy(), np.zeros(routes[7])
     ready, turns, fans = _first(routes, path, missing, priority)
     events = _heap(len(path), 0), (end, end)
-    (order, _, many), (begins, ranks) = turns
+    (order, _, _), (begins, ranks) = turns
     underway, _, going = events[0]
     state, now = (ready, free, fans), 0.0
     while True:
         _arrived(routes, jobs, after, priority, (missing, *state), events, turns, now)
         fan = order[0]
         soonest, rank = begins[fan], ranks[fan]
-        if many[0] == 0 or soonest == np.inf:
+        if soonest == np.inf:
             if going[0] == 0:
                 return start, end
             now = end[underway[0]]
@@ -81,7 +81,7 @@ def _heap(most, many):
 
 @inner
 def _sooner(keys, one, other):
-    """Whether one number of a heap comes before another: by two keys, then the smaller."""
+    """Return whether one number of a heap comes before another: by two keys, then the smaller."""
     first, second = keys
     if first[one] != first[other]:
         return first[one] < first[other]

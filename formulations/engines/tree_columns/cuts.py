@@ -118,7 +118,7 @@ class Limits:
     rates: dict[bool, float] = field(default_factory=dict, init=False)
     named: set[bool] = field(default_factory=set, init=False)
     changing: dict[object, Exchange] = field(default_factory=dict, init=False)
-    exchanged: float = field(default=0.0, init=False)
+    exchanged: float = field(default=0.0, init=False)  # the share at which that was begun last
 
     @property
     def left(self) -> float:
@@ -172,10 +172,15 @@ class Limits:
         unsure = self.since is None or self._expected > self.left
         if unsure and self._changeable:
             self.verify(now=True)  # how long that takes is known then
-        able, over = self._changeable, self.reached
+        able = self._changeable
         if able and not self.reached():
-            left, offer = (lambda: self.left), self._changed
-            exchanged(able, offer=offer, left=left, over=over, briefly=briefly)
+            exchanged(
+                able,
+                offer=self._changed,
+                left=lambda: self.left,
+                over=self.reached,
+                briefly=briefly,
+            )
 
     def _changed(self, jobs: Jobs, cut: Cut, plan: Pass) -> None:
         slight = float(plan[1].max()) > self.known * (1 - MUCH)

@@ -206,13 +206,11 @@ class Exchange:
     ----------
     begun
         The first.
-    seed
-        Of all chance.
     """
 
-    def __init__(self, begun: Beginning, seed: int = 0) -> None:
+    def __init__(self, begun: Beginning) -> None:
         self.begun, self.cut, self._pieces = begun, begun.cut, begun.pieces
-        self._dice = np.random.default_rng(seed)
+        self._dice = np.random.default_rng(0)
         self._patterns, self._turns = begun.cut.pieces
         self._begins = begun.pieces.begins(self._patterns)
         self._plan, self._time, self.least = begun.plan, begun.time, begun.time

@@ -190,8 +190,6 @@ class Part(NamedTuple):
         Pairs of which the second waits for the first, each shape (pairs,).
     head, tail
         µs before each can begin, and that it and what has to follow it take, each shape (m * c,).
-    terms
-        Ranks whose contributions each carries; none where the pattern names none.
     """
 
     route: np.ndarray
@@ -199,7 +197,6 @@ class Part(NamedTuple):
     after: np.ndarray
     head: np.ndarray
     tail: np.ndarray
-    terms: tuple[frozenset[int], ...]
 
 
 class Pieces:
@@ -237,6 +234,7 @@ class Pieces:
         moved = self.whole.links[self._first] if len(self._first) > 1 else None
         self._images = model.routes.images(moved)
         self._parts = WeakKeyDictionary[Pattern, Part]()
+        self._terms = WeakKeyDictionary[Pattern, tuple[frozenset[int], ...]]()
 
     def part(self, pattern: Pattern) -> Part:
         """Return what a piece along a pattern does, whose paths have numbers."""
@@ -256,12 +254,15 @@ class Pieces:
             (pattern.after + offset).ravel(),
             np.tile(head, order),
             np.tile(delays + tail, order),
-            _moved(pattern.terms, self.whole.ranks[self._first]),
         )
 
     def terms(self, patterns: Sequence[Pattern]) -> tuple[frozenset[int], ...] | None:
         """Return the ranks whose contributions each crossing of pieces carries, if any is named."""
-        return tuple(chain.from_iterable(self.part(each).terms for each in patterns)) or None
+        ranks = self.whole.ranks[self._first]
+        for each in patterns:
+            if each not in self._terms:
+                self._terms[each] = _moved(each.terms, ranks)
+        return tuple(chain.from_iterable(self._terms[each] for each in patterns)) or None
 
     def named(self, patterns: Sequence[Pattern], turns: np.ndarray) -> Jobs:
         """Return the same as `jobs`, with names of ranks where patterns have some."""
