@@ -159,7 +159,8 @@ def test_auto_is_never_worse_than_a_single_method(row):
     """Every method that takes the problem gets as long as ``auto`` has for all of them.
 
     Where ``auto`` keeps chunks whole, those that split them are asked for something else. It ends
-    near a bound, so half a percent may be missing.
+    near a bound, so half a percent may be missing; where changes by chance decide, which of eight
+    runs ended within 0.6 % of one another on an idle machine, two percent.
     """
     problem = asked(row.cluster, row.kind, row.size)
     whole = formulation("auto").keeps_chunks(problem)
@@ -170,9 +171,9 @@ def test_auto_is_never_worse_than_a_single_method(row):
         if each.keeps_chunks(problem) or not whole
     ]
 
-    seconds = 20 if row in SEARCHED else 6
+    seconds, behind = (20, 1.02) if row in SEARCHED else (6, 1.005)
     found = {name: solve(problem, name, time_limit=seconds) for name in names}
     alone = {name: each.makespan for name, each in found.items() if name != "auto"}
 
     assert len(alone) >= 3
-    assert found["auto"].makespan <= min(alone.values()) * 1.005, alone
+    assert found["auto"].makespan <= min(alone.values()) * behind, alone

@@ -36,9 +36,6 @@ MOST, EVERY = 30_000, 400_000
 """Crossings of the pieces of a plan, and with all of their images, above which one pass, or writing
 them down, takes too long to try hundreds."""
 
-PROMISE = 1.02
-"""How often longer than its weights promise a plan has to take, to be changed."""
-
 FAR = 1.15
 """How far behind the quickest plan one may be, to be changed."""
 
@@ -219,8 +216,7 @@ class Exchange:
 
     def worth(self, known: float) -> bool:
         """Return whether changing it may pay off, where a plan of so many µs is known."""
-        promised = self.begun.promised
-        return self.least < FAR * known and min(known, self.least) > PROMISE * promised
+        return self.least < FAR * known and min(known, self.least) > self.begun.promised
 
     def changed(self, heat: float) -> tuple[Jobs, Pass] | None:
         """Give one piece another tree, once; return the plan if none was as quick.
