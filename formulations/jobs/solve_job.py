@@ -278,6 +278,10 @@ def ended(final: Result | None, error: CclError | None, best: Result | None) -> 
 PAUSE = 0.2
 """Seconds between two looks at what there is."""
 
+SOONER, LEAST = 0.5, 0.9
+"""Seconds by which it ends before the limit, so that what it verifies at the end still comes; and
+the share of the time that it has at least."""
+
 
 class Aside:
     """A solve of the same problem in a child process; its better plans come by `news`.
@@ -291,13 +295,13 @@ class Aside:
     """
 
     def __init__(self, run: Run, options: Mapping[str, Any]) -> None:
-
+        left = run.left
         self._found: queue.SimpleQueue[Result] = queue.SimpleQueue()
         self._job = SolveJob(
             run.problem,
             run.formulation,
             options=options,
-            time_limit=run.left,
+            time_limit=None if left is None else max(LEAST * left, left - SOONER),
             gap=run.gap,
             solver=run.solver,
         )
@@ -335,7 +339,9 @@ class Aside:
         self._thread.join(PAUSE)
         return not self.ended
 
-    def close(self) -> None:
-        """End it; what it has just found may still be looked at for a moment."""
+    def close(self, *, soon: bool = True) -> None:
+        """End it, or let it end for as long as it had less; news may come until then."""
+        if not soon:
+            self._thread.join(SOONER)
         self._job.cancel()
         self._thread.join(PAUSE)

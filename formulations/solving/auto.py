@@ -4,10 +4,11 @@
 2. List scheduling in continuous time with one chunk per shard gives a good plan at once.
 3. Trees, along which shards travel in parts (`orbit-trees`, `forestcoll` and others) or in pieces
    (`pieces`), come closest to the bound where bandwidth counts more than latency. On clusters that
-   are not small they are searched on another core meanwhile; the first of them alone and before
-   everything else where that takes little time. For an all-reduce, whose two halves can overlap,
-   `pieces` come first, or after `orbit-trees` where there are many GPUs. The search ends with a
-   plan of the best rate that is within 0.3 % of the bound.
+   are not small they are searched on another core meanwhile, where `pieces` are the last and go on
+   up to the limit; the first of them alone and before everything else where that takes little
+   time. For an all-reduce, whose two halves can overlap, `pieces` come first, or after
+   `orbit-trees` where there are many GPUs and bandwidth counts. The search ends with a plan of the
+   best rate that is within 0.3 % of the bound.
 4. List scheduling again with shards cut into 2, 4, 8, ... chunks, as long as that helps. Where
    nothing is copied or added up, balanced paths come before it, with whole and with cut shards.
 5. Known constructions: direct sends, rings, trees, doubling and the like. Where latency counts,
@@ -60,7 +61,7 @@ CONSTRUCTIONS = (
 
 TREES = (
     *("orbit-trees", "pieces", "forestcoll", "blink-switch"),
-    *("blink", "bfb", "mirrored-dantzig-wolfe", "thesis-fluid"),
+    *("blink", "bfb", "mirrored-dantzig-wolfe", "thesis-fluid", "certified-flow"),
 )
 """What sends shards in parts along trees."""
 
@@ -181,7 +182,7 @@ class Search(Portfolio):
         turns[int(soon) : int(soon)] = few
         after = max(2, turns.index(self._trees) + 1)
         turns.insert(after, self._trees_left)
-        turns.insert(after if self._pairs > MODEST else len(turns), self._trees_late)
+        turns.insert(after + 1 if self._trees_soon else len(turns), self._trees_late)
         last = [self._list_on, self._exactly]
         for turn in (*turns, *(last[::-1] if self._able(AMOUNTS) else last)):
             turn()
@@ -286,8 +287,13 @@ class Search(Portfolio):
 
     @property
     def _pieces_aside(self) -> bool:
-        """Whether another core is for pieces, the best of the trees for sums."""
-        return self._sums and not self._large and self._able(PIECES)
+        """Whether another core is for pieces up to the limit: they gain for long."""
+        return not self._large and self._able(PIECES)
+
+    @property
+    def _trees_soon(self) -> bool:
+        """Whether the other trees come before finer lists: of few sums they seldom win."""
+        return not self._sums or self._pairs > MODEST
 
     def _trees_late(self) -> None:
         """Try the other trees here where pieces are aside."""
@@ -299,8 +305,10 @@ class Search(Portfolio):
     def _trees_aside(self, names: tuple[str, ...]) -> None:
         if self.run.left is not None and not self._large and EFFORT[self.options.effort]:
             names = (*names, AMOUNTS)  # up to the limit; without one, exact methods have `EFFORT`
-        if self._pieces_aside:  # of many pairs they come late
-            names = TREES[:2] if self._pairs > MODEST else (PIECES,)
+        if PIECES in names and self._pieces_aside:
+            late = self._sums and self._pairs > MODEST and not self._soon  # come pieces of these
+            order = TREES if late else names
+            names = order[: order.index(PIECES) + 1]
         self._try_aside(names)
 
     def _cut_finer(self) -> None:

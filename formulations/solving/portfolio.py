@@ -96,7 +96,8 @@ class Portfolio:
     def end(self) -> None:
         """Stop what still goes on elsewhere, and keep the notes on the best."""
         if self._aside is not None:
-            self._aside.close()
+            self._aside.close(soon=self.run.enough or not self.run.late)
+            self._listen()
         (plan, told), best = self._told, self.run.best
         told = told if best is None or best.plan is plan else best.log
         self.run.log[:] = [*self._remarks, *told]
