@@ -75,16 +75,16 @@ LATENCY = 0.15
 TRIED, CHANGED = 4, 250
 """Plans that are changed piece by piece at most, of about so many crossings for each second."""
 
-NAMED = 3.0
+NAMED = 4.5
 """How often longer verifying takes where sends name ranks, as long as none was timed."""
 
-USUAL = 5e-6
-"""Seconds that verifying takes for each send and wait, as long as none was timed: plans of more
-than twenty thousand took 0.8 to 3.8 µs."""
+USUAL = 1e-5
+"""Seconds that verifying takes for each send, as long as none was timed: plans of more than five
+thousand took 6 to 16 µs."""
 
-LEARNING, LONGEST = 0.12, 0.5
-"""Share of the time left that verifying the first plan may take, after which that is known; and
-that verifying any may take where another is known."""
+LEARNING, SLIGHTLY, LONGEST = 0.12, 0.3, 0.8
+"""Share of the time left that verifying the first plan may take, after which that is known; that
+verifying names may take for a slight gain; and verifying any plan where another is known."""
 
 OVERTAKING = 1.06
 """How far behind the best a plan over switches is replayed: it may be quicker than passes say."""
@@ -249,7 +249,7 @@ class Limits:
         else:
             run.offer(waiting.schedule(run.problem))
         named, end = waiting.jobs.terms is not None and not waiting.bare, clock()
-        self.rates[named] = (end - begin) / waiting.jobs.work
+        self.rates[named] = (end - begin) / waiting.jobs.effort
         refused = waiting.bare and waiting.cut.staged in self.named
         if not refused:
             self.since = end
@@ -270,7 +270,7 @@ class Limits:
 
         Trees that are stars need no names: the sum of all may go to where a part of it came from.
         Once they are needed, or a plan is much slower without, they will be again: in stages, or
-        along trees alone.
+        along trees alone. Verifying names takes long, and what they gain a little has to be soon.
         """
         named = replace(waiting, bare=False)
         bare = replace(named, jobs=replace(waiting.jobs, terms=None))
@@ -278,8 +278,10 @@ class Limits:
             self.run.offer(bare.schedule(self.run.problem), doubted=True)
         except ScheduleError:
             self.named.add(waiting.cut.staged)
-        soon = self._takes(named.jobs, bare=False) < self.deadline - clock()
-        worth = not self.beaten(waiting.time, 1e-9 if self._good(waiting.time) else WORTH)
+        good = self._good(waiting.time)
+        share = 1.0 if good or not self.beaten(waiting.time, MUCH) else SLIGHTLY
+        soon = self._takes(named.jobs, bare=False) < share * (self.deadline - clock())
+        worth = not self.beaten(waiting.time, 1e-9 if good else WORTH)
         if worth and (soon or self.known == inf):
             self.named.add(waiting.cut.staged)
             self.waiting = named
@@ -310,8 +312,8 @@ class Limits:
         """
         once = self.rates.get(False, USUAL)
         if jobs.terms is None or (bare and not self.rates):
-            return once * jobs.work
-        return (self.rates.get(True, NAMED * once) + once * bare) * jobs.work
+            return once * jobs.effort
+        return (self.rates.get(True, NAMED * once) + once * bare) * jobs.effort
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,9 @@ from formulations.engines.tree_columns.task import Task
 GOING_ON = 2
 """How many of the first orders are improved."""
 
+PAIR = 0.04
+"""Share of what verifying a send takes that a pair takes, of which one waits for the other."""
+
 
 @dataclass(frozen=True, eq=False)
 class Jobs:
@@ -90,6 +93,11 @@ class Jobs:
     def work(self) -> int:
         """Sends, and pairs of which one waits for the other."""
         return (len(self) + len(self.before)) * self.images
+
+    @property
+    def effort(self) -> float:
+        """Sends, and pairs as the share of one that they are when verifying takes long."""
+        return (len(self) + PAIR * len(self.before)) * self.images
 
     def passes(self, transfers: Transfers) -> Passes:
         """Return passes over them, on one link of each orbit."""
