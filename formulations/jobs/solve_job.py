@@ -278,9 +278,9 @@ def ended(final: Result | None, error: CclError | None, best: Result | None) -> 
 PAUSE = 0.2
 """Seconds between two looks at what there is."""
 
-SOONER, LEAST = 0.5, 0.9
-"""Seconds by which it ends before the limit, so that what it verifies at the end still comes; and
-the share of the time that it has at least."""
+SOONER, SHARE = 0.5, 0.1
+"""Seconds by which it ends before the limit, so that what it verifies at the end still comes, and
+the share of the time that they are at most."""
 
 
 class Aside:
@@ -296,12 +296,13 @@ class Aside:
 
     def __init__(self, run: Run, options: Mapping[str, Any]) -> None:
         left = run.left
+        self._spare = 0.0 if left is None else min(SOONER, SHARE * left)
         self._found: queue.SimpleQueue[Result] = queue.SimpleQueue()
         self._job = SolveJob(
             run.problem,
             run.formulation,
             options=options,
-            time_limit=None if left is None else max(LEAST * left, left - SOONER),
+            time_limit=None if left is None else left - self._spare,
             gap=run.gap,
             solver=run.solver,
         )
@@ -342,6 +343,6 @@ class Aside:
     def close(self, *, soon: bool = True) -> None:
         """End it, or let it end for as long as it had less; news may come until then."""
         if not soon:
-            self._thread.join(SOONER)
+            self._thread.join(self._spare)
         self._job.cancel()
         self._thread.join(PAUSE)

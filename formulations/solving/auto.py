@@ -306,7 +306,8 @@ class Search(Portfolio):
         if self.run.left is not None and not self._large and EFFORT[self.options.effort]:
             names = (*names, AMOUNTS)  # up to the limit; without one, exact methods have `EFFORT`
         if PIECES in names and self._pieces_aside:
-            late = self._sums and self._pairs > MODEST and not self._soon  # come pieces of these
+            # Pieces of many sums take long to begin where bandwidth counts.
+            late = self._sums and self._pairs > MODEST and not self._soon
             order = TREES if late else names
             names = order[: order.index(PIECES) + 1]
         self._try_aside(names)

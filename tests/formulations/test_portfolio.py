@@ -450,6 +450,14 @@ class LateAside(NothingAside):
 def test_what_the_other_core_has_verified_at_the_limit_counts(monkeypatch):
     """It was ended at the limit, and its last plan was lost in two of four searches."""
     problem = asked("dgx-2-te-ccl", "all-gather", MB)
+
+    def until_late(self):
+        self._trees_aside(("pieces",))
+        self._try("ring")
+        while not self.run.late:
+            time.sleep(0.05)
+
+    monkeypatch.setattr(Search, "all", until_late)
     monkeypatch.setattr(LateAside, "late", [solve(problem, "pieces", time_limit=3)])
     monkeypatch.setattr("formulations.solving.portfolio.Aside", LateAside)
     result = solve(problem, time_limit=2)
