@@ -7,8 +7,8 @@
    are not small they are searched on another core meanwhile, where `pieces` are the last and go on
    up to the limit; the first of them alone and before everything else where that takes little
    time. For an all-reduce, whose two halves can overlap, `pieces` come first, or after
-   `orbit-trees` where there are many GPUs and bandwidth counts. The search ends with a plan of the
-   best rate that is within 0.3 % of the bound.
+   `orbit-trees` where there are many GPUs. The search ends with a plan of the best rate that is
+   within 0.3 % of the bound.
 4. List scheduling again with shards cut into 2, 4, 8, ... chunks, as long as that helps. Where
    nothing is copied or added up, balanced paths come before it, with whole and with cut shards.
 5. Known constructions: direct sends, rings, trees, doubling and the like. Where latency counts,
@@ -305,10 +305,8 @@ class Search(Portfolio):
     def _trees_aside(self, names: tuple[str, ...]) -> None:
         if self.run.left is not None and not self._large and EFFORT[self.options.effort]:
             names = (*names, AMOUNTS)  # up to the limit; without one, exact methods have `EFFORT`
-        if PIECES in names and self._pieces_aside:
-            # Pieces of many sums take long to begin where bandwidth counts.
-            late = self._sums and self._pairs > MODEST and not self._soon
-            order = TREES if late else names
+        if PIECES in names and self._pieces_aside:  # those of many sums take long to begin
+            order = TREES if self._sums and self._pairs > MODEST else names
             names = order[: order.index(PIECES) + 1]
         self._try_aside(names)
 

@@ -397,20 +397,15 @@ def test_amounts_in_epochs_go_on_aside_only_up_to_a_limit(limit, monkeypatch):
     assert ("te-ccl-lp" in NothingAside.asked) == (limit is not None)
 
 
-@pytest.mark.parametrize(
-    ("size", "first"), [(1e3 * MB, ["orbit-trees", "pieces"]), (1e3, ["pieces"])]
-)
-def test_of_large_all_reduces_orbit_trees_come_first(size, first, monkeypatch):
-    """Pieces of 96 GPUs had found nothing in 20 s: the answer was 4.7 % behind orbit-trees.
-
-    Where few steps count, these took 1.6 of 10 s from pieces of 32 GPUs for nothing.
-    """
+@pytest.mark.parametrize("size", [1e3 * MB, 1e3])
+def test_of_large_all_reduces_orbit_trees_come_first(size, monkeypatch):
+    """Pieces of 96 GPUs had found nothing in 20 s: the answer was 4.7 % behind orbit-trees."""
     monkeypatch.setattr("formulations.solving.auto.MODEST", 60)
     monkeypatch.setattr("formulations.solving.portfolio.Aside", NothingAside)
     monkeypatch.setattr(NothingAside, "asked", [])
     solve(asked("torus:shape=3x4", "all-reduce", size), time_limit=2)
 
-    assert NothingAside.asked == first
+    assert NothingAside.asked == ["orbit-trees", "pieces"]
 
 
 def test_pieces_go_on_aside_up_to_the_limit_while_other_trees_are_tried_here(monkeypatch):
