@@ -340,7 +340,7 @@ class Aside:
         self._thread.join(PAUSE)
         return not self.ended
 
-    def close(self, *, soon: bool = True) -> None:
+    def close(self, *, soon: bool) -> None:
         """End it, or let it end for as long as it had less; news may come until then."""
         if not soon:
             self._thread.join(self._spare)

@@ -63,7 +63,7 @@ TREES = (
     *("orbit-trees", "pieces", "forestcoll", "blink-switch"),
     *("blink", "bfb", "mirrored-dantzig-wolfe", "thesis-fluid", "certified-flow"),
 )
-"""What sends shards in parts along trees."""
+"""What sends shards in parts along trees, and pairs along flows."""
 
 CHAINS, SHALLOW, ONE_SHOT, ALONE = "chains", "bfb", "one-shot", 0.89
 """Tried only where latency counts; its first trees; what comes first where little else does."""

@@ -408,17 +408,23 @@ def test_of_large_all_reduces_orbit_trees_come_first(size, monkeypatch):
     assert NothingAside.asked == ["orbit-trees", "pieces"]
 
 
-def test_pieces_go_on_aside_up_to_the_limit_while_other_trees_are_tried_here(monkeypatch):
-    """They had less than half of the time: 8.63 us of 1 MB on a DGX-2, 8.53 alone."""
-    monkeypatch.setattr("formulations.solving.portfolio.Aside", NothingAside)
-    monkeypatch.setattr(NothingAside, "asked", [])
-    tried, once = [], Search._try
+@pytest.fixture
+def tried(monkeypatch):
+    """Names of the methods that this process tries, in order."""
+    found, once = [], Search._try
 
     def noted(self, name, **how):
-        tried.append(name)
+        found.append(name)
         once(self, name, **how)
 
     monkeypatch.setattr(Search, "_try", noted)
+    return found
+
+
+def test_pieces_go_on_aside_up_to_the_limit_while_other_trees_are_tried_here(tried, monkeypatch):
+    """They had less than half of the time: 8.63 us of 1 MB on a DGX-2, 8.53 alone."""
+    monkeypatch.setattr("formulations.solving.portfolio.Aside", NothingAside)
+    monkeypatch.setattr(NothingAside, "asked", [])
     solve(asked("dgx-2-te-ccl", "all-gather", MB), time_limit=4)
 
     assert NothingAside.asked[-1] == "pieces"
@@ -462,17 +468,10 @@ def test_what_the_other_core_has_verified_at_the_limit_counts(monkeypatch):
 
 
 @pytest.mark.parametrize("size", [1e3, 16e3])
-def test_where_few_steps_count_shallow_trees_and_chains_come_before_lists(size, monkeypatch):
+def test_where_few_steps_count_shallow_trees_and_chains_come_before_lists(size, tried, monkeypatch):
     """On a Dragonfly the answer was 29 % behind `bfb`, on four DGX H100 26 % behind `chains`."""
     monkeypatch.setattr("formulations.solving.auto.MODEST", 60)
     monkeypatch.setattr("formulations.solving.portfolio.Aside", NothingAside)
-    tried, once = [], Search._try
-
-    def noted(self, name, **how):
-        tried.append(name)
-        once(self, name, **how)
-
-    monkeypatch.setattr(Search, "_try", noted)
     solve(asked("torus:shape=3x4", "all-reduce", size), time_limit=2)
 
     places = [tried.index(name) for name in ("bfb", "chains", "list")]

@@ -159,8 +159,9 @@ def test_auto_is_never_worse_than_a_single_method(row):
     """Every method that takes the problem gets as long as ``auto`` has for all of them.
 
     Where ``auto`` keeps chunks whole, those that split them are asked for something else. It ends
-    near a bound, so half a percent may be missing; where changes by chance decide, which of eight
-    runs ended within 0.6 % of one another on an idle machine, two percent.
+    near a bound, so half a percent may be missing; or two percent to the very search that found
+    it, where changes by chance decide: eight runs ended within 0.6 % of one another on an idle
+    machine.
     """
     problem = asked(row.cluster, row.kind, row.size)
     whole = formulation("auto").keeps_chunks(problem)
@@ -171,9 +172,11 @@ def test_auto_is_never_worse_than_a_single_method(row):
         if each.keeps_chunks(problem) or not whole
     ]
 
-    seconds, behind = (20, 1.02) if row in SEARCHED else (6, 1.005)
+    seconds = 20 if row in SEARCHED else 6
     found = {name: solve(problem, name, time_limit=seconds) for name in names}
-    alone = {name: each.makespan for name, each in found.items() if name != "auto"}
+    auto = found.pop("auto")
+    alone = {name: each.makespan for name, each in found.items()}
+    allowed = {name: 1.02 if name == auto.found_by == "pieces" else 1.005 for name in alone}
 
     assert len(alone) >= 3
-    assert found["auto"].makespan <= min(alone.values()) * behind, alone
+    assert not [name for name in alone if auto.makespan > alone[name] * allowed[name]], alone

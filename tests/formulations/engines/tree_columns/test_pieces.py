@@ -1,6 +1,7 @@
 """Pieces along trees: patterns, weights, whole numbers of pieces, and the plans."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
 from types import SimpleNamespace
@@ -416,6 +417,17 @@ def test_what_could_not_be_verified_in_time_is_not_put_into_order():
     assert limits.too_many(named)  # names take longer
 
 
+def verifying(
+    offer: Any, known: Callable[[], float], *, seconds: float, staged: bool
+) -> tuple[Limits, Any, Any]:
+    """Return limits whose run takes plans by `offer`, jobs with names, and how they are cut."""
+    run: Any = SimpleNamespace(best=None, enough=False, best_known=known, problem=None)
+    run.offer, run.met, run.over = offer, lambda size: None, lambda: False
+    run.gap, run.proof = 0.0, SimpleNamespace(makespan=5.0)
+    cut = SimpleNamespace(model=SimpleNamespace(size=None), staged=staged)
+    return Limits(clock() + seconds, run), Named(), cut
+
+
 def test_a_plan_that_needs_names_is_verified_with_them_at_once(monkeypatch):
     """It had waited until a better one took longer to verify than there was time."""
     offered = []
@@ -425,13 +437,8 @@ def test_a_plan_that_needs_names_is_verified_with_them_at_once(monkeypatch):
         if doubted:
             raise ScheduleError("a sum comes twice", where="g0")
 
-    run: Any = SimpleNamespace(best=None, enough=False, best_known=lambda: 10.0, problem=None)
-    run.offer, run.met, run.over = offer, lambda size: None, lambda: False
-    run.gap, run.proof = 0.0, SimpleNamespace(makespan=5.0)
     monkeypatch.setattr(Waiting, "schedule", lambda self, problem: self.jobs.terms)
-    jobs: Any = Named()
-    cut: Any = SimpleNamespace(model=SimpleNamespace(size=None), staged=True)
-    limits = Limits(clock() + 50.0, run)
+    limits, jobs, cut = verifying(offer, lambda: 10.0, seconds=50.0, staged=True)
     limits.waiting = Waiting(9.0, jobs, cut, np.zeros(1), cut, bare=True)
 
     limits.verify(now=False)
@@ -450,13 +457,8 @@ def test_names_that_gain_a_little_are_not_verified_for_long(without, names, monk
         offered.append(plan)
         found.append(without)
 
-    run: Any = SimpleNamespace(best=None, enough=False, best_known=lambda: found[-1], problem=None)
-    run.offer, run.met, run.over = offer, lambda size: None, lambda: False
-    run.gap, run.proof = 0.0, SimpleNamespace(makespan=5.0)
     monkeypatch.setattr(Waiting, "schedule", lambda self, problem: self.jobs.terms)
-    jobs: Any = Named()
-    cut: Any = SimpleNamespace(model=SimpleNamespace(size=None), staged=False)
-    limits = Limits(clock() + 20.0, run)
+    limits, jobs, cut = verifying(offer, lambda: found[-1], seconds=20.0, staged=False)
     limits.rates = {False: 1e-3, True: 1.0}
     limits.waiting = Waiting(9.0, jobs, cut, np.zeros(1), cut, bare=True)
 
