@@ -6,9 +6,10 @@
    (`pieces`), come closest to the bound where bandwidth counts more than latency. On clusters that
    are not small they are searched on another core meanwhile, where `pieces` are the last and go on
    up to the limit; the first of them alone and before everything else where that takes little
-   time. For an all-reduce, whose two halves can overlap, `pieces` come first, or after
-   `orbit-trees` where there are many GPUs. The search ends with a plan of the best rate that is
-   within 0.3 % of the bound.
+   time. On small ones all are searched here; for an all-reduce `pieces` only for moments, as they
+   have the other core as well. For an all-reduce, whose two halves can overlap, `pieces` come
+   first, or after `orbit-trees` where there are many GPUs. The search ends with a plan of the
+   best rate that is within 0.3 % of the bound.
 4. List scheduling again with shards cut into 2, 4, 8, ... chunks, as long as that helps. Where
    nothing is copied or added up, balanced paths come before it, with whole and with cut shards.
 5. Known constructions: direct sends, rings, trees, doubling and the like. Where latency counts,
@@ -17,7 +18,8 @@
 6. Random matching of links and chunks, for a few seconds.
 7. List scheduling once more if its share of the time ended too early.
 8. TACCL, a linear program of amounts, constraint programming, and an integer program over epochs
-   and its rounds, where they could find a better plan.
+   and its rounds, where they could find a better plan; the integer program on the other core up
+   to the limit, if that has nothing else to do.
 
 Every better plan is shown as soon as it is found. If the number of chunks is fixed, all plans keep
 these chunks whole, and a bound on such plans counts as a proof. Otherwise a plan may cut the data
@@ -73,6 +75,12 @@ SUMS = {PIECES: 1.6, CHAINS: 1.3}
 
 LONGEST = {PIECES: (8.0, 0.45), ONE_SHOT: (2.0, 0.1), CHAINS: (6.0, 0.1), SHALLOW: (2.0, 0.2)}
 """Seconds for what would go on for long with ever less gain, or a share of the limit if longer."""
+
+EPOCHS = "te-ccl-milp"
+"""Whose integer program gains for long."""
+
+BRIEF = 2.0
+"""Seconds here of what is tried on another core as well."""
 
 LEAST = 0.5
 """Seconds below which what solves linear programs would not keep to them."""
@@ -251,10 +259,16 @@ class Search(Portfolio):
 
     def _trees(self) -> None:
         """Try trees here, where they take less time than another process takes to begin."""
-        names = self._trees_in_order if self._aside is None and self._pairs <= SMALL else TREES[:1]
-        for place, name in enumerate(each for each in names if each not in self._beside):
+        small = self._aside is None and self._pairs <= SMALL
+        order = self._trees_in_order if small else TREES[:1]
+        names = [name for name in order if name not in self._beside]
+        if small and self._sums and self.run.left is not None and not self._within():
+            self._try_aside((PIECES,))
+        for place, name in enumerate(names):
             most = SUMS.get(name, 3.0) if self._sums else min(3, len(names) - place + 1)
-            self._try(name, seconds=self._longest(name, most))
+            seconds = self._longest(name, most)
+            # What goes on aside may be at its end here before it has begun there.
+            self._try(name, seconds=BRIEF if name in self._beside else seconds)
 
     def _part(self, name: str, names: Sequence[str]) -> float | None:
         """Return the seconds of one of several methods, None where it has all that are left."""
@@ -336,6 +350,8 @@ class Search(Portfolio):
         seconds = EFFORT[self.options.effort] * (3 if self._in_two() else 1)
         if not seconds:
             return
+        if self.run.left is not None and not self._hopeless(formulation(EPOCHS)):
+            self._try_aside((EPOCHS,))  # up to the limit
         names = [name for name in EXACT if name not in self._beside and self._able(name)]
         for name in names:
             if self._done:
