@@ -20,6 +20,9 @@ from ccl.timeline import Transfers
 MOST_SENDS = 20_000
 """Sends of a plan above which it stays as it is: each trial is a replay."""
 
+FEW_SENDS = 200
+"""Sends up to which a plan is straightened before others are there to be compared with."""
+
 MOST_TRIALS = 24
 """Plans that are verified and replayed on the way."""
 

@@ -30,7 +30,7 @@ from ccl.result import (
     true_bounds,
 )
 from ccl.simulate import simulate
-from formulations.core.detours import moves_less, straighten
+from formulations.core.detours import FEW_SENDS, moves_less, straighten
 from formulations.core.front import Front
 from formulations.core.preparing import clock
 
@@ -302,11 +302,15 @@ class Run:
         return alike and cost <= least * (1 + SAME) and moves_less(result, best)
 
     def _straight(self, best: Result) -> Result:
-        """Return the best result without needless detours, where it is this run's to be answered.
+        """Return the best result without needless detours, where it may be what is answered.
 
-        What is built by a formula stays what the formula is about.
+        What is built by a formula stays what the formula is about, unless it is one method's of
+        several and takes longer for its detours. Those of large plans stay until others are there
+        to be compared with, as leaving them out takes time.
         """
-        if self.method or self.merit is not None or best.closed_form is not None:
+        formula = best.closed_form is not None
+        large = isinstance(best.plan, Schedule) and len(best.plan.sends) > FEW_SENDS
+        if self.merit is not None or (large if self.method else formula):
             return best
 
         def judge(plan: Schedule) -> Result | None:
@@ -324,7 +328,11 @@ class Run:
                 return None
             return replace(best, plan=plan, timeline=found.timeline, bounds=found.bounds)
 
-        return straighten(best, judge)
+        found = straighten(best, judge)
+        if not formula:
+            return found
+        sooner = found.makespan < best.makespan * (1 - SAME)
+        return replace(found, closed_form=None) if sooner else best
 
     def drop(self, error: ScheduleError) -> None:
         """Log what a plan of our own did wrong, and how to make it again."""
