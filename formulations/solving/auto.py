@@ -311,7 +311,8 @@ class Search(Portfolio):
 
     def _trees_late(self) -> None:
         """Try the other trees here where pieces are aside."""
-        if self._aside is not None and self._pieces_aside:
+        # On fewer all have been tried here before.
+        if self._aside is not None and self._pieces_aside and self._pairs > LONE:
             for name in TREES[1:]:
                 if name not in self._beside and (self._share(3) or LEAST) >= LEAST:
                     self._try(name, seconds=self._share(3))

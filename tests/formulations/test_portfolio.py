@@ -443,6 +443,7 @@ def test_pieces_of_few_sums_go_on_aside_up_to_a_limit(limit, tried, monkeypatch)
 
     assert NothingAside.asked == ([] if limit is None else ["pieces"])
     assert "pieces" in tried  # here for moments: those may suffice
+    assert tried.count("forestcoll") == 1
 
 
 @pytest.mark.parametrize("limit", [None, 8])
